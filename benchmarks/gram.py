@@ -3,7 +3,7 @@
     python benchmarks/gram.py --data path/to/an4_states.npz
 
 AN4's utterances are repeated until there are enough frames; without the file, noise of similar lengths takes their
-place. The functions measured are the library's own (`readout.collect.collect`, then `readout.ridge.solve`). The
+place. The functions measured are the library's own (`readout.statistics.collect`, then `readout.ridge.solve`). The
 machine's rate (one LAPACK or BLAS call per core) is measured in the same process and precision. Besides wall time the
 table has processor time, which other work on the same machine disturbs less.
 """
@@ -18,9 +18,9 @@ from scipy.linalg import blas, lapack
 from an4 import load_an4
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order, thread_count
-from echolearn.readout.collect import collect
-from echolearn.readout.observation import ReadoutView, frames_at_once
 from echolearn.readout.ridge import solve
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import ReadoutView, frames_at_once
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset

@@ -22,9 +22,9 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order, thread_count
 from echolearn.gradients.batch import batch_gradient
 from echolearn.gradients.exact import through_time
-from echolearn.readout.collect import collect
-from echolearn.readout.observation import Task, frames_at_once, observe, stack
 from echolearn.readout.ridge import solve
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import Task, frames_at_once, observe, stack
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset

@@ -16,12 +16,12 @@ import protocol
 from an4 import load_an4
 from echolearn import ESNClassifier
 from echolearn.execution.blas import one_blas_thread
-from echolearn.readout.collect import collect
-from echolearn.readout.conjugate_gradients import solve_iteratively
+from echolearn.readout.large.conjugate_gradients import solve_iteratively
+from echolearn.readout.large.sketch import choose_ridge_by_sample, make_sketch, sample_rows
 from echolearn.readout.network import Network, Readout, mean_error
-from echolearn.readout.observation import ReadoutView
-from echolearn.readout.ridge import RIDGES, choose_ridge, loss, solve, squared_error
-from echolearn.readout.sketch import choose_ridge_by_sample, make_sketch, sample_rows
+from echolearn.readout.ridge import RIDGE_PATH, choose_ridge, loss, solve, squared_error
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from measure import in_own_process, measured
@@ -62,7 +62,7 @@ def accuracy(path, units, frames):
     with one_blas_thread():
         start = time.perf_counter()
         s = collect(reservoir, train, view)
-        ridges = RIDGES * s.mean_diagonal
+        ridges = RIDGE_PATH * s.mean_diagonal
         mu, _ = choose_ridge(s, ridges, intercept=True, held_out=collect(reservoir, data["valid"], view))
         found = {"exact": (solve(s, mu, intercept=True), mu, time.perf_counter() - start)}
         start = time.perf_counter()

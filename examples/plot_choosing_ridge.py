@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import ESNRegressor, Reservoir
-from echolearn.readout.observation import stack
 from echolearn.readout.ridge import choose_ridge, solve, squared_error
 from echolearn.readout.statistics import statistics_of
+from echolearn.readout.view import stack
 from echolearn.states import harvest
 
 plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False

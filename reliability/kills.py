@@ -36,7 +36,8 @@ import echolearn
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.reader import read_tensors
-from echolearn.readout import incremental, sketch, solver
+from echolearn.readout import solver
+from echolearn.readout.large import sketch, trackers
 from reliability import results
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,7 +69,7 @@ def network(kind: str) -> Any:
     name, settings, large = KINDS[kind]
     checkpoints.SECONDS = 0.0
     if large:
-        solver.LARGE, sketch.SAMPLE, incremental.RENEWAL = 0, 100, 3
+        solver.MIN_ITERATIVE_UNITS, sketch.SAMPLE_FRAMES, trackers.BATCHES_PER_SKETCH = 0, 100, 3
     return getattr(echolearn, name)(**settings)
 
 

@@ -38,7 +38,7 @@ MUTANTS = {
         f"{_SRC}/readout/softmax.py", "        if not score < best_score:\n            break\n", ""
     ),
     "Case 1 mini-batches with a fresh U": Patch(
-        f"{_SRC}/readout/tracking.py",
+        f"{_SRC}/readout/trackers.py",
         "        if self.case == 2:\n            if self.U is None",
         "        if True:\n            if self.U is None",
     ),
@@ -48,12 +48,12 @@ MUTANTS = {
         "solver.minibatches(data, task, plan.ridge, rng, 2,",
     ),
     "Case 1 mini-batches with a fresh U, large networks": Patch(
-        f"{_SRC}/readout/incremental.py",
+        f"{_SRC}/readout/large/trackers.py",
         "U = self.U if self.case == 2 or self.held is None else self.held",
         "U = self.U",
     ),
     "two steps of conjugate gradients": Patch(
-        f"{_SRC}/readout/conjugate_gradients.py", "ITERATIONS = 8", "ITERATIONS = 2"
+        f"{_SRC}/readout/large/conjugate_gradients.py", "MAX_SOLVER_ITERATIONS = 8", "MAX_SOLVER_ITERATIONS = 2"
     ),
     "no phone error": Patch(f"{_SRC}/cli/train.py", "phone_error=float(wrong.sum() / counts.sum())", "phone_error=0.0"),
     "states unseen in training do not count": Patch(

@@ -18,7 +18,7 @@ from echolearn.cluster.executor import ClusterExecutor
 from echolearn.cluster.worker import advanced, work
 from echolearn.exceptions import ClusterError, EchoStateWarning
 from echolearn.execution.executor import LOCAL
-from echolearn.readout import collect, ridge, softmax, solver
+from echolearn.readout import ridge, softmax, solver, statistics
 from echolearn.sequences.dataset import Dataset
 
 pytest.importorskip("distributed")
@@ -73,7 +73,7 @@ def test_few_long_sequences_whose_last_steps_are_held_out(client, monkeypatch):
 @pytest.mark.parametrize("batch_size", [SMALL["batch_size"], None])
 def test_large_networks_have_the_bits_of_this_process(client, monkeypatch, batch_size):
     """As if 20 units were large: conjugate gradients, sketches, a readout that is updated step by step."""
-    monkeypatch.setattr(solver, "LARGE", 20)
+    monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 20)
     X, y = toys.labels(sequences=30)
     settings = {**SMALL, "refine_epochs": 1, "batch_size": batch_size}
     there = ESNClassifier(**settings).fit(X, y, engine=client)
@@ -83,8 +83,8 @@ def test_large_networks_have_the_bits_of_this_process(client, monkeypatch, batch
 @pytest.mark.parametrize("changes", [{"ignore_label": "?"}, {"pooling": "mean"}, {}], ids=["ignored", "pooled", ""])
 def test_the_descent_of_a_softmax_readout_stays_on_the_workers(client, monkeypatch, changes):
     """As if the data were too large for Newton's method: no state and no probability comes to the client."""
-    monkeypatch.setattr(softmax, "KEPT", 0)
-    monkeypatch.setattr(softmax, "FRAMES", 20)
+    monkeypatch.setattr(softmax, "MAX_KEPT_NUMBERS", 0)
+    monkeypatch.setattr(softmax, "FRAMES_PER_BATCH", 20)
     monkeypatch.setattr(executor, "CHAIN", 5)
     X, y = toys.rising(sequences=30) if "pooling" in changes else toys.labels(sequences=30, steps=(40, 60))
     if "ignore_label" in changes:
@@ -140,8 +140,8 @@ def test_a_killed_worker_does_not_change_a_fold(client, three_workers, monkeypat
 
 def test_a_wide_gram_matrix_does_not_depend_on_the_workers(client, monkeypatch):
     """More than WIDE columns are added in another order, which is the same for any number of workers."""
-    for module in (collect, ridge):
-        monkeypatch.setattr(module, "WIDE", 10)
+    for module in (statistics, ridge):
+        monkeypatch.setattr(module, "MAX_COLUMNS_PER_THREAD", 10)
     X, y = toys.labels(sequences=30)
     settings = {**SMALL, "learn": "none", "readout": "ridge"}
     three_workers = ESNClassifier(**settings).fit(X, y, engine=client)
@@ -292,7 +292,7 @@ def test_weights_of_large_networks_and_of_sequences_have_the_bits_of_this_proces
     settings = {**SMALL, "epochs": 1, "pooling": 2}
     here = ESNRegressor(**settings).fit(X, [y[-1] for y in Y], sample_weight=w)
     assert_same_bits(here, ESNRegressor(**settings).fit(X, [y[-1] for y in Y], sample_weight=w, engine=client))
-    monkeypatch.setattr(solver, "LARGE", 20)
+    monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 20)
     missing = [np.where(np.arange(len(y))[:, None] % 3 == 0, np.nan, y) for y in Y]
     for batch_size in (8, None):
         settings = {**SMALL, "epochs": 2, "batch_size": batch_size}

@@ -6,8 +6,9 @@ import pytest
 import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, diagnostics, load
-from echolearn.readout import observation, softmax
-from echolearn.readout.observation import Task, observe, stream_states
+from echolearn.readout import softmax
+from echolearn.readout import view as views
+from echolearn.readout.view import Task, observe, stream_states
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.streams import Stream
@@ -129,8 +130,8 @@ def test_a_long_sequence_is_not_cut_for_the_readout(monkeypatch):
     how = {**toys.FAST, "bidirectional": True, "learn": "none", "ridge": 0.1, "dtype": "float64"}
     whole = ESNRegressor(**how).fit(x, t)
     expected = whole.predict(x)
-    monkeypatch.setattr(observation, "FRAMES", 50)
-    monkeypatch.setattr(observation, "NUMBERS", 50 * 15)
+    monkeypatch.setattr(views, "MAX_FRAMES_PER_PASS", 50)
+    monkeypatch.setattr(views, "MAX_NUMBERS_PER_PASS", 50 * 15)
     np.testing.assert_allclose(
         ESNRegressor(**how).fit(x, t).network_.readout.U, whole.network_.readout.U, rtol=1e-9, atol=1e-12
     )
@@ -139,7 +140,7 @@ def test_a_long_sequence_is_not_cut_for_the_readout(monkeypatch):
 
 @pytest.mark.parametrize("pooling", [None, "last"])
 def test_large_networks_see_the_same_states(pooling, monkeypatch):
-    monkeypatch.setattr(observation, "NUMBERS", 60)  # a few frames at once, were time to be cut
+    monkeypatch.setattr(views, "MAX_NUMBERS_PER_PASS", 60)  # a few frames at once, were time to be cut
     w, backward = two_directions(np.random.default_rng(5), n_in=2)
     r = Reservoir(**w, activation="tanh", backward=backward)
     y = VALUES if pooling is None else [v[0] for v in VALUES]

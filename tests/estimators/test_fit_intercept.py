@@ -87,7 +87,7 @@ def test_learned_networks_have_none_and_are_saved_without_it(how, tmp_path):
 
 def test_large_networks_have_none(monkeypatch):
     """The iterative solver, for which a small network passes here."""
-    monkeypatch.setattr(solver, "LARGE", 10)
+    monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 10)
     how = {**toys.FAST, "hidden_units": 12, "fit_intercept": False, "ridge": 0.5, "dtype": "float64"}
     how["standardize"] = False
     esn = ESNRegressor(**how).fit(X_ECHO, VALUES)

@@ -265,7 +265,7 @@ MINI = {
 @pytest.mark.parametrize("kind", MINI)
 def test_a_resumed_fit_with_weights_ends_in_the_same_bits(kind, tmp_path, monkeypatch):
     if kind == "large":
-        monkeypatch.setattr(solver, "LARGE", 15)
+        monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 15)
     how = {**toys.FAST, "epochs": 4, "ignore_label": "?", "class_weight": {"low": 2.0}, **MINI[kind]}
     marked = [np.where(np.arange(len(y)) % 5 == 2, "?", y) for y in LABELS]
     w = np.arange(1, 13) % 4

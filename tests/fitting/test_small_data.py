@@ -23,10 +23,10 @@ from echolearn.fitting.small_data import (
     ridge_by_folds,
     time_folds,
 )
-from echolearn.readout.collect import collect
 from echolearn.readout.network import Network, Readout
-from echolearn.readout.observation import ReadoutView, Task
 from echolearn.readout.ridge import solve
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import ReadoutView, Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.harvesting import harvest

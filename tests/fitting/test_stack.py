@@ -6,7 +6,7 @@ import pytest
 import reference as ref
 from echolearn.fitting.stack import Passing, StackLayer
 from echolearn.readout.network import Network, Readout
-from echolearn.readout.observation import ReadoutView
+from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
 from stacks import SEES
 

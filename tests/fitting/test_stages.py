@@ -10,7 +10,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.exceptions import EchoStateWarning, TrainingWarning
 from echolearn.fitting import stages as fit_stages
-from echolearn.readout import observation
+from echolearn.readout import view as views
 from echolearn.states.run import run
 
 X, LABELS = toys.labels(sequences=8)
@@ -299,11 +299,12 @@ def test_no_more_states_than_a_batch_at_a_time(kind, monkeypatch):
         sizes.append(batch.frames)
         return run(reservoir, batch, *h0, **rest)
 
-    for module in ("observation", "network"):
+    for module in ("view", "network"):
         monkeypatch.setattr(f"echolearn.readout.{module}.run", spy)
-    monkeypatch.setattr(observation, "FRAMES", 500)
-    monkeypatch.setattr("echolearn.readout.network.FRAMES", 500)
-    monkeypatch.setattr("echolearn.readout.softmax.FRAMES", 125)
+    monkeypatch.setattr(views, "MAX_FRAMES_PER_PASS", 500)
+    monkeypatch.setattr("echolearn.readout.network.MAX_FRAMES_PER_PASS", 500)
+    monkeypatch.setattr("echolearn.readout.softmax.MAX_FRAMES_PER_PASS", 500)
+    monkeypatch.setattr("echolearn.readout.softmax.FRAMES_PER_BATCH", 125)
     esn = kind(**{**toys.FAST, "batch_size": 5, "epochs": 2}).fit(long, y)
     esn.predict(long)
     assert sum(sizes) > 3 * 4000

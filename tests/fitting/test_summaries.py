@@ -12,7 +12,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.fitting import summaries
 from echolearn.readout import network as networks
-from echolearn.readout.leave_one_out import Columns
+from echolearn.readout.ridge import Columns
 from threadpools import thread_pool
 
 

@@ -6,12 +6,12 @@ from sklearn.linear_model import LogisticRegression
 
 import toys
 from echolearn.readout import newton, softmax
-from echolearn.readout.collect import collect
 from echolearn.readout.newton import SoftmaxProblem, minimise
-from echolearn.readout.observation import Task
 from echolearn.readout.ridge import solve
 from echolearn.readout.softmax import cross_entropy, fit_softmax, keep_rows, solve_softmax
 from echolearn.readout.solver import ExactFit
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from threadpools import thread_pool
@@ -79,7 +79,7 @@ def test_blocks_of_rows_and_threads_do_not_change_the_result(monkeypatch):
     _, H_c, labels, w = draw()
     start = (np.zeros((6, 3)), 1e-2, by_gram(H_c, 1e-2))
     whole = minimise([(H_c, labels, w)], *start)
-    monkeypatch.setattr(newton, "BLOCK", 37)
+    monkeypatch.setattr(newton, "ROWS_PER_BLOCK", 37)
     found = []
     for count in (1, 2):
         with thread_pool(count):
@@ -102,16 +102,16 @@ def ridge_fit():
 def test_kept_states_lead_where_streamed_ones_lead(monkeypatch):
     fit = ridge_fit()
     problem = SoftmaxProblem([rows for some in keep_rows(RESERVOIR, DATA, Task()) for rows in some], 1e-2)
-    start = (RESERVOIR, DATA, Task(), fit, softmax.SPREAD * fit.U)
+    start = (RESERVOIR, DATA, Task(), fit, softmax.LOGIT_SPREAD * fit.U)
     kept = solve_softmax(*start, strength=1e-2, rng=np.random.default_rng(0))
-    monkeypatch.setattr(softmax, "KEPT", 0)
+    monkeypatch.setattr(softmax, "MAX_KEPT_NUMBERS", 0)
     assert keep_rows(RESERVOIR, DATA, Task()) == []
     streamed = solve_softmax(*start, strength=1e-2, rng=np.random.default_rng(0))
     assert problem.value(kept) <= problem.value(streamed) <= problem.value(kept) + 2e-3
     assert problem.value(kept) < problem.value(start[-1])
 
 
-@pytest.mark.parametrize(("limit", "most"), [("KEPT", 11), ("KEPT_PRODUCTS", 33)])
+@pytest.mark.parametrize(("limit", "most"), [("MAX_KEPT_NUMBERS", 11), ("MAX_KEPT_PRODUCTS", 33)])
 def test_states_are_kept_up_to_a_number_of_them(limit, most, monkeypatch):
     frames = int(DATA.lengths.sum())
     numbers = frames * (10 + 2 + 1) * most // 11

@@ -2,16 +2,22 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import reference as ref
 from echolearn.exceptions import ReadoutWarning
 from echolearn.readout import ridge
 from echolearn.readout.ridge import (
+    Columns,
     choose_ridge,
     degrees_of_freedom,
     gram_eigenvalues,
     loss,
     solve,
+    solve_dual,
     squared_error,
+    temperature,
     warn_of_large_ridge,
 )
 from echolearn.readout.statistics import statistics_of
@@ -168,13 +174,13 @@ def test_solving_does_not_change_the_statistics():
 @pytest.mark.parametrize("mu", [0.0, 1e-8, 0.3])
 def test_a_wide_gram_matrix_has_the_same_solution(mu, monkeypatch):
     U, V = solve(statistics(H, T), mu, intercept=False), solve(statistics(ONES, T), mu, intercept=True)
-    monkeypatch.setattr(ridge, "WIDE", 1)
+    monkeypatch.setattr(ridge, "MAX_COLUMNS_PER_THREAD", 1)
     np.testing.assert_allclose(solve(statistics(H, T), mu, intercept=False), U, rtol=1e-9)
     np.testing.assert_allclose(solve(statistics(ONES, T), mu, intercept=True), V, rtol=1e-9)
 
 
 def test_a_wide_gram_matrix_has_the_same_errors(monkeypatch):
-    monkeypatch.setattr(ridge, "WIDE", 1)
+    monkeypatch.setattr(ridge, "MAX_COLUMNS_PER_THREAD", 1)
     for test in (
         test_a_singular_gram_matrix_without_ridge_is_an_error_with_advice,
         test_a_ridge_too_small_for_the_states_warns_and_still_fits,
@@ -186,7 +192,7 @@ def test_a_wide_gram_matrix_has_the_same_errors(monkeypatch):
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_the_choice_for_a_wide_gram_matrix_is_that_of_the_explicit_errors(intercept, monkeypatch):
-    monkeypatch.setattr(ridge, "WIDE", 1)
+    monkeypatch.setattr(ridge, "MAX_COLUMNS_PER_THREAD", 1)
     test_the_choice_on_held_out_data_is_that_of_the_explicit_errors(intercept)
 
 
@@ -211,3 +217,106 @@ def test_columns_ten_million_times_smaller_than_others_are_singular_without_a_ri
         np.testing.assert_allclose(U, np.diag([1.0, 1 / smaller]), rtol=1e-6)
     with pytest.raises(ValueError, match="singular and ridge=0"):
         solve(statistics(np.diag([1.0, 0.9e-7]), np.eye(2)), 0.0, intercept=False)
+
+
+# Ridge regression in its dual form
+
+
+rng_leave_one_out = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("shape", [(12, 40), (30, 6)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_left_out_are_those_of_explicit_fits(shape, weighted):
+    w = rng_leave_one_out.uniform(0.2, 3.0, shape[0]) if weighted else np.ones(shape[0])
+    R, T = rng_leave_one_out.standard_normal(shape) * 3 + 1, rng_leave_one_out.standard_normal((shape[0], 2))
+    columns = Columns.of(R, w)
+    Z, M = columns.standardize(R), shape[1]
+    for mu in (0.01, 1.0, 30.0):
+        fit = solve_dual(Z @ Z.T / M, T, w, [mu / M])
+        expected = ref.left_out(Z, T, w, mu)
+        np.testing.assert_allclose(fit.outputs, expected, atol=1e-9)
+        assert fit.error == pytest.approx(w @ ((T - expected) ** 2).sum(axis=1) / w.sum())
+        V, b = ref.ridge_fit(Z, T, w, mu)
+        U = columns.unfold(Z.T @ fit.C / M, fit.mean)
+        np.testing.assert_allclose(R @ U[:-1] + U[-1], Z @ V + b, atol=1e-9)
+
+
+def test_the_penalty_with_the_smallest_error_is_chosen():
+    Z = rng_leave_one_out.standard_normal((40, 60))
+    T = Z[:, :1] + 2 * rng_leave_one_out.standard_normal((40, 1))
+    w, ridges = np.ones(40), [1e-3, 0.1, 1.0, 10.0, 1e4]
+    Z -= Z.mean(axis=0)
+    errors = [solve_dual(Z @ Z.T / 60, T, w, [ridge]).error for ridge in ridges]
+    chosen = solve_dual(Z @ Z.T / 60, T, w, ridges)
+    assert chosen.ridge == ridges[int(np.argmin(errors))]
+    assert 0 < np.argmin(errors) < 4  # neither end of the path
+
+
+def test_constant_columns_do_not_count():
+    R = np.hstack(
+        [
+            rng_leave_one_out.standard_normal((10, 2)),
+            np.full((10, 1), 1e6) + 1e-4 * rng_leave_one_out.standard_normal((10, 1)),
+        ]
+    )
+    columns = Columns.of(R, np.ones(10))
+    assert columns.count == 2
+    assert (columns.standardize(R)[:, 2] == 0).all()
+
+
+def test_temperature_has_the_smallest_cross_entropy():
+    labels = rng_leave_one_out.integers(3, size=200)
+    Y = np.eye(3)[labels] + rng_leave_one_out.standard_normal((200, 3))
+    w = rng_leave_one_out.uniform(0.5, 2.0, 200)
+
+    def loss(factor):
+        logits = factor * Y
+        logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        target = np.full((200, 3), 1 / 203)
+        target[np.arange(200), labels] += 200 / 203
+        return -(w @ (target * logs).sum(axis=1))
+
+    factor = temperature(Y, labels, w)
+    assert loss(factor) < min(loss(0.97 * factor), loss(1.03 * factor))
+
+
+def test_outputs_that_are_all_right_are_not_infinitely_sure():
+    assert temperature(np.eye(2)[[0, 1, 0, 1]], np.array([0, 1, 0, 1]), np.ones(4)) < 10
+
+
+# The Cholesky factor by halves against LAPACK's, whatever the sizes of halves and tiles
+
+
+def positive(M):
+    A = np.random.default_rng(M).normal(size=(M + 5, M))
+    return A.T @ A
+
+
+@settings(max_examples=40, deadline=None)
+@given(M=st.integers(1, 40), small=st.integers(1, 12), tile=st.integers(1, 12), columns=st.integers(1, 9))
+def test_the_factor_and_the_solution_are_those_of_lapack(M, small, tile, columns):
+    G, Q = positive(M), np.random.default_rng(0).normal(size=(M, columns))
+    L = G.copy()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ridge, "MAX_LAPACK_ROWS", small)
+        patch.setattr(ridge, "MAX_ROWS_PER_TILE", tile)
+        ridge.factor_in_place(L)
+    np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(G), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(G @ ridge.solve_factored(L, Q), Q, atol=1e-6)
+
+
+@pytest.mark.parametrize("where", [0, 9, 19])
+def test_a_matrix_that_is_not_positive_definite_is_refused(where, monkeypatch):
+    monkeypatch.setattr(ridge, "MAX_LAPACK_ROWS", 3)
+    G = positive(20)
+    G[where, where] = -1
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        ridge.factor_in_place(G)
+
+
+@given(M=st.integers(1, 5000), most=st.integers(1, 600))
+def test_equal_slices_cover_all_and_are_no_larger_than_allowed(M, most):
+    found = ridge.equal_slices(M, most)
+    assert [i for part in found for i in range(M)[part]] == list(range(M))
+    assert all(0 < part.stop - part.start <= most for part in found)

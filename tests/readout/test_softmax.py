@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression
 
 import toys
 from echolearn.readout import softmax
-from echolearn.readout.collect import collect
 from echolearn.readout.network import probabilities
-from echolearn.readout.observation import Task, observe
 from echolearn.readout.ridge import solve
 from echolearn.readout.softmax import PreconditionedMomentum, cross_entropy, descend, fit_softmax, log_likelihood
 from echolearn.readout.solver import ExactFit
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import Task, observe
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
@@ -52,7 +52,7 @@ def test_descent_comes_to_the_minimum_that_lbfgs_finds(strength, task):
     H_c, labels = all_frames(task=task)
     fit = ridge_fit(task=task)
     U, rng = fit.U, np.random.default_rng(0)
-    V = descend(RESERVOIR, DATA, task, fit, softmax.SPREAD * U, strength=strength, rng=rng)
+    V = descend(RESERVOIR, DATA, task, fit, softmax.LOGIT_SPREAD * U, strength=strength, rng=rng)
     assert np.any(V[-1] != 0) == task.intercept
     found = minimize(
         lambda v: [np.ravel(part) for part in objective(v.reshape(U.shape), H_c, labels, strength)],
@@ -62,7 +62,7 @@ def test_descent_comes_to_the_minimum_that_lbfgs_finds(strength, task):
         options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-9},
     )
     mine = objective(V, H_c, labels, strength)[0]
-    start = objective(softmax.SPREAD * U, H_c, labels, strength)[0]
+    start = objective(softmax.LOGIT_SPREAD * U, H_c, labels, strength)[0]
     share = 0.02 if task.intercept else 0.1  # without an intercept the ridge readout is a worse start
     assert found.fun - 1e-9 <= mine <= found.fun + share * (start - found.fun) + 1e-3
 
@@ -82,7 +82,7 @@ def minibatches(data, task, steps):
 
 
 def test_mini_batches_are_about_2048_frames_of_all_the_data(monkeypatch):
-    monkeypatch.setattr(softmax, "FRAMES", 50)
+    monkeypatch.setattr(softmax, "FRAMES_PER_BATCH", 50)
     total = int(DATA.lengths.sum())
     batches = minibatches(DATA, TASK, 40)
     assert len(batches) == 40
@@ -106,7 +106,7 @@ def test_the_fit_lowers_the_held_out_cross_entropy():
     train, held = DATA.subset(range(9)), DATA.subset(range(9, 12))
     fit = ridge_fit(data=train)
     V, strength = fit_softmax(RESERVOIR, train, TASK, fit, held_out=held, rng=np.random.default_rng(0))
-    before, after = (cross_entropy(RESERVOIR, held, TASK, W) for W in (softmax.SPREAD * fit.U, V))
+    before, after = (cross_entropy(RESERVOIR, held, TASK, W) for W in (softmax.LOGIT_SPREAD * fit.U, V))
     assert after < before
     assert strength > 0
 
@@ -179,7 +179,7 @@ def test_weaker_strengths_are_tried_until_the_held_out_cross_entropy_rises(score
     scale = fit.square / fit.n**2
     assert strength == strengths[chosen] * scale
     assert (chosen + 1 == V).all()
-    first = softmax.SPREAD * solve(fit.statistics, strengths[0] * scale * fit.n, intercept=True)
+    first = softmax.LOGIT_SPREAD * solve(fit.statistics, strengths[0] * scale * fit.n, intercept=True)
     np.testing.assert_allclose(starts[0], first, rtol=1e-9)
     assert [start.flat[0] for start in starts[1:]] == list(range(1, len(starts)))  # each from where the last ended
 
@@ -196,7 +196,7 @@ def test_pooled_states_are_run_once(monkeypatch):
     monkeypatch.setattr(softmax, "observe", lambda *args: (calls.append(1), observe(*args))[1])
     fit = ridge_fit(data=data, task=Task(pooling="mean"))
     rng = np.random.default_rng(0)
-    descend(RESERVOIR, data, Task(pooling="mean"), fit, softmax.SPREAD * fit.U, strength=1e-2, rng=rng)
+    descend(RESERVOIR, data, Task(pooling="mean"), fit, softmax.LOGIT_SPREAD * fit.U, strength=1e-2, rng=rng)
     assert len(calls) == 1
     rows = softmax.draw_rows(len(X), np.random.default_rng(0), 30)
     assert len(rows) == 30
@@ -225,7 +225,7 @@ def test_weighted_cross_entropy_is_that_of_repeated_targets():
 def test_descent_of_weighted_targets_comes_to_the_minimum_of_logistic_regression(strength):
     data = weighted_data()
     fit = ridge_fit(data=data)
-    start = softmax.SPREAD * fit.U
+    start = softmax.LOGIT_SPREAD * fit.U
     V = descend(RESERVOIR, data, TASK, fit, start, strength=strength, rng=np.random.default_rng(0))
     seen = observe(RESERVOIR, TASK, data.batch(range(len(X))))
     H, w = seen.H_c[:, :-1], seen.w
@@ -240,7 +240,7 @@ def test_descent_of_weighted_targets_comes_to_the_minimum_of_logistic_regression
 
 
 def test_mini_batches_have_no_ignored_target_and_the_weights_of_the_others(monkeypatch):
-    monkeypatch.setattr(softmax, "FRAMES", 50)
+    monkeypatch.setattr(softmax, "FRAMES_PER_BATCH", 50)
     data = weighted_data()
     ignored = [0 * w if i % 4 == 0 else w for i, w in enumerate(data.weights)]
     data = Dataset(X, data.y, 3, True, np.dtype("float64"), weights=ignored)
@@ -281,7 +281,7 @@ def test_the_penalty_chosen_is_the_best_on_held_out_data(rare):
     scale = fit.square / fit.n**2
     (H_c, labels), U = all_frames(train), fit.U
     errors = {}
-    for strength in softmax.STRENGTHS:
+    for strength in softmax.SOFTMAX_STRENGTHS:
         found = minimize(
             lambda v, s=strength: [np.ravel(p) for p in objective(v.reshape(U.shape), H_c, labels, s * scale)],
             np.zeros(U.size),

@@ -11,13 +11,13 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.execution.threads import thread_count
 from echolearn.readout import solver
-from echolearn.readout.collect import collect
-from echolearn.readout.conjugate_gradients import conjugate_gradients
-from echolearn.readout.incremental import IterativeFullBatch, IterativeMiniBatches
-from echolearn.readout.observation import Task
+from echolearn.readout.large.conjugate_gradients import conjugate_gradients
+from echolearn.readout.large.trackers import IterativeFullBatch, IterativeMiniBatches
 from echolearn.readout.ridge import choose_ridge, solve
 from echolearn.readout.solver import ExactSolver, IterativeSolver, chosen_ridge, solver_for
-from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches
+from echolearn.readout.statistics import collect
+from echolearn.readout.trackers import ExactFullBatch, ExactMiniBatches
+from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split
@@ -58,7 +58,7 @@ def test_large_networks_are_solved_iteratively(N, iterative):
 def test_only_solver_for_compares_with_large():
     def compares(node):
         return isinstance(node, ast.Compare) and any(
-            isinstance(part, ast.Name) and part.id == "LARGE" for part in ast.walk(node)
+            isinstance(part, ast.Name) and part.id == "MIN_ITERATIVE_UNITS" for part in ast.walk(node)
         )
 
     source = Path(echolearn.__file__).parent
@@ -142,7 +142,7 @@ FIXED = {**toys.FAST, "hidden_units": 30, "learn": "none", "validation_fraction"
 @pytest.mark.parametrize("ridge", ["auto", 0.1, (0.01, 1.0)])
 def test_a_large_regressor_is_close_to_the_exact_one(ridge, monkeypatch):
     exact = ESNRegressor(**FIXED, ridge=ridge).fit(X, VALUES)
-    monkeypatch.setattr(solver, "LARGE", 0)
+    monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
     large = ESNRegressor(**FIXED, ridge=ridge).fit(X, VALUES)
     assert not np.array_equal(large.network_.readout.U, exact.network_.readout.U)
     assert abs(large.score(X, VALUES) - exact.score(X, VALUES)) < 0.02
@@ -151,6 +151,6 @@ def test_a_large_regressor_is_close_to_the_exact_one(ridge, monkeypatch):
 def test_a_large_classifier_is_close_to_the_exact_one(monkeypatch):
     y = toys.labels(sequences=12, steps=(30, 60))[1]
     exact = ESNClassifier(**FIXED).fit(X, y)
-    monkeypatch.setattr(solver, "LARGE", 0)
+    monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
     large = ESNClassifier(**FIXED).fit(X, y)
     assert abs(large.score(X, y) - exact.score(X, y)) < 0.02

@@ -6,7 +6,7 @@ import numpy as np
 
 import reference as ref
 from echolearn.gradients.stacked_network import Layer
-from echolearn.readout.observation import Task
+from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 

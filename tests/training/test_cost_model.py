@@ -183,13 +183,13 @@ def test_operations_of_one_pass_and_of_one_solution():
 def test_operations_of_the_choice_of_a_ridge(monkeypatch):
     assert cost_model.choose(changed(choose=False), TYPICAL) == 0
     assert counts(lambda r: cost_model.choose(SMALL, r)) == approximately(eigen=343)
-    monkeypatch.setattr(cost_model, "WIDE", 7)
+    monkeypatch.setattr(cost_model, "MAX_COLUMNS_PER_THREAD", 7)
     assert not SMALL.wide
-    monkeypatch.setattr(cost_model, "WIDE", 6)
+    monkeypatch.setattr(cost_model, "MAX_COLUMNS_PER_THREAD", 6)
     assert SMALL.wide
     solution = cost_model.solve(SMALL, TYPICAL)
     assert cost_model.solve(changed(threads=2), TYPICAL) == pytest.approx(solution / 2)
-    assert cost_model.choose(SMALL, TYPICAL) == pytest.approx(len(cost_model.RIDGES) * solution)
+    assert cost_model.choose(SMALL, TYPICAL) == pytest.approx(len(cost_model.RIDGE_PATH) * solution)
     assert counts(lambda r: cost_model.choose(changed(held_out=0), r)) == approximately(eigen=343)
 
 
@@ -208,7 +208,7 @@ def test_operations_of_the_readouts():
     assert softmax["flop64"] == pytest.approx(4 * 343 * 2)
     more = counts(lambda r: cost_model.softmax_readout(changed(frames=300_000, threads=2), r))
     assert more["flop"] == pytest.approx(4 * 300_000 * (8 + 2 * 7 * 7 * 3 / 2048 + 4 * 7 * 3 / 2))
-    rank = cost_model.RANK
+    rank = cost_model.SKETCH_RANK
     assert counts(lambda r: cost_model.softmax_readout(LARGE, r))["factor"] == pytest.approx(4 * 10_000 * rank**2 / 3)
 
 
@@ -232,7 +232,7 @@ def test_operations_of_an_epoch():
     assert whole["factor"] == pytest.approx(343 / 3)
     assert counts(lambda r: cost_model.epoch(changed(batch=40), r))["factor"] == pytest.approx(343 / 3)
     large = counts(lambda r: cost_model.epoch(LARGE, r))
-    updates = 1.5 * cost_model.incremental.ITERATIONS * 4 * 10_000 * 3 * 1000
+    updates = 1.5 * cost_model.trackers.ITERATIONS_PER_BATCH * 4 * 10_000 * 3 * 1000
     gradient = 2 * (10_000 * 3 + 9_997 * 3 + 2 * 9_997) * 1000
     assert large["flop"] == pytest.approx(updates + gradient + 2 * 2 * 9_997 * 1500)
     whole = counts(lambda r: cost_model.epoch(changed(LARGE, batch=None), r))  # nine passes for U, one for the rest
@@ -273,8 +273,8 @@ def test_bytes_of_a_pass_for_the_statistics(monkeypatch):
     levels = int(np.ceil(np.log(10**6 / 50_000) / np.log(cost_model.ARITY)))
     wanted = 50_000 * (4 * (2 * 497 + 500 + 2) + 8 * 500) + (1 + 1 + levels) * GRAM
     assert cost_model.statistics_bytes(back) == pytest.approx(wanted)
-    monkeypatch.setattr(cost_model, "WIDE", 400)
-    tiles = 2 * cost_model.TILE**2 * 8
+    monkeypatch.setattr(cost_model, "MAX_COLUMNS_PER_THREAD", 400)
+    tiles = 2 * cost_model.MAX_COLUMNS_PER_TILE**2 * 8
     wanted = 2 * K * one + K * 500 * (4 + 8) + tiles + GRAM
     assert cost_model.statistics_bytes(changed(MEDIUM, threads=2)) == pytest.approx(wanted)
 
@@ -288,7 +288,7 @@ def test_bytes_of_the_readouts(monkeypatch):
     assert cost_model.ridge_bytes(MEDIUM) == pytest.approx(3e9)
     assert cost_model.ridge_bytes(changed(MEDIUM, held_out=9)) == pytest.approx(3e9 + GRAM)
     monkeypatch.setattr(cost_model, "statistics_bytes", lambda job: 0.0)
-    monkeypatch.setattr(cost_model, "WIDE", 400)
+    monkeypatch.setattr(cost_model, "MAX_COLUMNS_PER_THREAD", 400)
     assert cost_model.ridge_bytes(changed(MEDIUM, held_out=9)) == pytest.approx(3.3 * GRAM)
     assert cost_model.ridge_bytes(MEDIUM) == pytest.approx(6 * GRAM)
     wanted = 6 * GRAM + 3 * 4 * 2048 * 3 * (497 + 500) * 4
@@ -325,7 +325,7 @@ def test_the_largest_step_decides_on_the_bytes_of_a_fit(monkeypatch):
 
 def test_bytes_of_a_large_network():
     group = cost_model.frames_at_once(9_997)
-    sketch = 10_000 * (cost_model.SAMPLE * 12 + 16 * cost_model.RANK) + 64 * 10_000 * 3
+    sketch = 10_000 * (cost_model.SAMPLE_FRAMES * 12 + 16 * cost_model.SKETCH_RANK) + 64 * 10_000 * 3
     assert cost_model.iterative_bytes(LARGE) == pytest.approx(sketch + 2 * group * 16 * 10_000)
     learning = changed(LARGE, epochs=1, batch=10 * group, threads=2)
     assert cost_model.iterative_bytes(learning) == pytest.approx(sketch + 3 * 10 * group * 16 * 10_000)

@@ -9,7 +9,8 @@ from echolearn.exceptions import CheckpointError, CheckpointWarning, TrainingWar
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import FORMAT, KEPT, Checkpoint
-from echolearn.readout import incremental, sketch, solver
+from echolearn.readout import solver
+from echolearn.readout.large import sketch, trackers
 from echolearn.training.objectives.ridge import RidgeObjective
 from echolearn.training.optimizers import LearnedWeights
 from reliability import forging
@@ -78,9 +79,9 @@ def test_cut_off_after_every_state_it_ends_in_the_same_bits(kind, tmp_path, monk
     estimator, y = (ESNClassifier, LABELS) if kind in REFINED else (ESNRegressor, VALUES)
     how = {**toys.FAST, "hidden_units": 12, "epochs": 2, "patience": None, **more}
     if "large" in kind:
-        monkeypatch.setattr(solver, "LARGE", 0)
-        monkeypatch.setattr(sketch, "SAMPLE", 40)
-        monkeypatch.setattr(incremental, "RENEWAL", 2)
+        monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
+        monkeypatch.setattr(sketch, "SAMPLE_FRAMES", 40)
+        monkeypatch.setattr(trackers, "BATCHES_PER_SKETCH", 2)
         how["batch_size"] = how["batch_size"] and 2  # several mini-batches per sketch
     straight = estimator(**how).fit(X, y)
     resumed, cuts = cut_after_every_state(lambda: estimator(**how), X, y, tmp_path, monkeypatch)
@@ -225,7 +226,7 @@ def test_other_settings_are_refused_with_their_differences(changes, named, tmp_p
 
 
 def test_another_number_of_threads_is_refused_where_the_bits_depend_on_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(solver, "LARGE", 0)
+    monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
     ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
     now = thread_count()
     monkeypatch.setattr(solver, "thread_count", lambda: now + 1)

@@ -10,9 +10,9 @@ import numpy as np
 from echolearn.diagnostics._plots import plot_recall, plot_singular_values
 from echolearn.diagnostics.stability import driven_states, refuse_backward
 from echolearn.display.facts import brief
-from echolearn.readout.observation import stack
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import statistics_of
+from echolearn.readout.view import stack
 from echolearn.reservoir import Reservoir
 from echolearn.states.harvesting import harvest
 from echolearn.validation import Array, as_generator, check_integer, check_positive

@@ -27,7 +27,7 @@ from echolearn.fitting.advice.after import (
 from echolearn.fitting.codecs import ClassCodec, ValueCodec
 from echolearn.fitting.data import TargetRule
 from echolearn.fitting.settings import NetworkSettings
-from echolearn.readout.hidden_states import hidden_states
+from echolearn.readout.network import hidden_states
 from echolearn.readout.ridge import squared_error
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import spectral_radius_of

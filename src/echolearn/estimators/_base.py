@@ -28,8 +28,7 @@ from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.start import Prediction, begin_prediction, unsettled_steps, warn_of_runaway
 from echolearn.modelfile.layout import Facts
 from echolearn.persistence.save import plan_of, save_model
-from echolearn.readout.hidden_states import hidden_states
-from echolearn.readout.network import Network
+from echolearn.readout.network import Network, hidden_states
 from echolearn.reservoir import Reservoir
 from echolearn.runtime._model import Model
 from echolearn.runtime._streams import Streams

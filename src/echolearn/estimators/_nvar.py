@@ -13,7 +13,7 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.forecasting.nvar import PolynomialFeatures
 from echolearn.forecasting.series import SeriesData, check_steps_ahead
 from echolearn.metrics._forecast_errors import THRESHOLD, step_errors
-from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
+from echolearn.readout.orthogonal import ORTHOGONAL_RIDGES, OrthogonalFactors
 from echolearn.validation import Answers, Array, SequencesLike, check_integer
 
 MAX_PRODUCTS = 20_000  # more are a slip in most cases
@@ -163,7 +163,11 @@ class NVARForecaster(BaseEstimator):
         """Return the ridges to choose from, or refuse the parameters."""
         if isinstance(self.ridge, str) and self.ridge != "auto":
             raise ValueError(f"ridge={self.ridge!r}; expected a number, a list of numbers, or 'auto'.")
-        ridges = list(RIDGES) if isinstance(self.ridge, str) else np.atleast_1d(np.asarray(self.ridge, float)).tolist()
+        ridges = (
+            list(ORTHOGONAL_RIDGES)
+            if isinstance(self.ridge, str)
+            else np.atleast_1d(np.asarray(self.ridge, float)).tolist()
+        )
         if not ridges or not all(np.isfinite(r) and r >= 0 for r in ridges):
             raise ValueError(f"ridge={self.ridge!r:.80}; expected numbers >= 0.")
         if not 0 < float(self.validation_fraction) < 1:

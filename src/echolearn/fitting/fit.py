@@ -33,11 +33,10 @@ from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
 from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
 from echolearn.fitting.start import end_of_training
 from echolearn.fitting.summaries import fit_summary, settle_pooling
-from echolearn.readout.collect import collect
 from echolearn.readout.network import Readout
 from echolearn.readout.ridge import solve
-from echolearn.readout.solver import LARGE, chosen_ridge
-from echolearn.readout.statistics import Statistics
+from echolearn.readout.solver import MIN_ITERATIVE_UNITS, chosen_ridge
+from echolearn.readout.statistics import Statistics, collect
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, check_long_enough
 from echolearn.validation import Array, SequencesLike
@@ -184,8 +183,8 @@ def known_statistics(model: FittedModel) -> Statistics:
     if statistics is None:
         raise ValueError(
             "this model has no statistics of its fit to add to: it was saved without them, its readout is a "
-            f"softmax, it is an ensemble, it sees sequences as summaries, or it has {LARGE} units or more. Fit a "
-            "smaller one with a ridge readout, pooling='mean' and ensemble=1, and save it with "
-            "save(path, sums=True) to continue later."
+            "softmax, it is an ensemble, it sees sequences as summaries, or it has "
+            f"{MIN_ITERATIVE_UNITS} units or more. Fit a smaller one with a ridge readout, pooling='mean' and "
+            "ensemble=1, and save it with save(path, sums=True) to continue later."
         )
     return statistics

@@ -19,7 +19,7 @@ from echolearn.fitting.small_data import learning_of
 from echolearn.fitting.stages import Callback, Fit, FitContext, FitRequest, draw_reservoir
 from echolearn.gradients.closed_loop import Series, factored
 from echolearn.readout.network import Readout
-from echolearn.readout.orthogonal import RIDGES, OrthogonalFactors
+from echolearn.readout.orthogonal import ORTHOGONAL_RIDGES, OrthogonalFactors
 from echolearn.readout.statistics import Statistics
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
@@ -194,7 +194,7 @@ def _readout(search: Search, series: list[Series]) -> OrthogonalFit:
 def _ridges(ridge: object) -> tuple[float, ...]:
     """Return the ridges to choose from, in units of the mean square of the states."""
     if isinstance(ridge, str):
-        return RIDGES
+        return ORTHOGONAL_RIDGES
     return tuple(np.atleast_1d(np.asarray(ridge, dtype=np.float64)).tolist())
 
 

@@ -17,9 +17,9 @@ from echolearn import validation
 from echolearn.execution.threads import on_worker_thread, thread_count
 from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.modelfile.fingerprints import matrix_fingerprint, weights_fingerprint
-from echolearn.readout.observation import Task
-from echolearn.readout.ridge import RIDGES
+from echolearn.readout.ridge import RIDGE_PATH
 from echolearn.readout.solver import Ridge
+from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import BOUNDED_ACTIVATIONS
 from echolearn.reservoir._spectrum import spectral_radius_of
@@ -365,7 +365,7 @@ class NetworkSettings:
 
     @classmethod
     def of(
-        cls, params: Parameters, *, ridge_path: Sequence[float] = tuple(RIDGES), time_folds: bool = True
+        cls, params: Parameters, *, ridge_path: Sequence[float] = tuple(RIDGE_PATH), time_folds: bool = True
     ) -> NetworkSettings:
         """Return the settings of an estimator with these parameters, checked; a given reservoir decides on some."""
         params = with_reservoir(params)

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.fitting.settings import LONG, NetworkSettings
-from echolearn.readout.collect import collect
 from echolearn.readout.network import Loss, Network, mean_error
-from echolearn.readout.observation import ReadoutView, Task
 from echolearn.readout.ridge import choose_ridge_by_folds
 from echolearn.readout.solver import Ridge
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import ReadoutView, Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import LEAD_IN, SEQUENCES, Piece, cut_into_windows, cut_out

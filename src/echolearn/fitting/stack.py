@@ -27,12 +27,11 @@ from echolearn.fitting.stages import (
 )
 from echolearn.gradients.stacked_network import Layer, StackedNetwork, passed_on, scale_to_one, targets_per_step
 from echolearn.modelfile.checkpoint import Checkpoint
-from echolearn.readout.collect import collect
 from echolearn.readout.network import Network, apply_readout
-from echolearn.readout.observation import frames_at_once
 from echolearn.readout.ridge import solve
 from echolearn.readout.solver import ExactFit
-from echolearn.readout.statistics import Statistics
+from echolearn.readout.statistics import Statistics, collect
+from echolearn.readout.view import frames_at_once
 from echolearn.sequences.batch import group_sequences, pack, unpack
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.dataset import Dataset

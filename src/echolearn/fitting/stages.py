@@ -31,11 +31,11 @@ from echolearn.fitting.small_data import Learning, is_few_long_series, learning_
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.fingerprints import matrix_fingerprint
 from echolearn.readout import softmax
-from echolearn.readout.collect import collect
 from echolearn.readout.network import Loss, Network, Readout, mean_error
-from echolearn.readout.observation import ReadoutView, Task
 from echolearn.readout.ridge import solve, warn_of_large_ridge
 from echolearn.readout.solver import RidgeFit, chosen_ridge, solver_for
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import ReadoutView, Task
 from echolearn.reservoir import Reservoir, intrinsic_plasticity
 from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.sequences.dataset import Dataset
@@ -272,7 +272,7 @@ def fit_softmax_readout(fit: Fit, context: FitContext) -> Fit:
         fit.ridge_fit,
         held_out=split.held_out,
         rng=context.rng["readout"],
-        strengths=REFINED_STRENGTHS if settings.refines(split.train.per_step) else softmax.STRENGTHS,
+        strengths=REFINED_STRENGTHS if settings.refines(split.train.per_step) else softmax.SOFTMAX_STRENGTHS,
     )
     return replace(fit, readout=Readout(V, True, fit.ridge_fit.ridge, strength))
 
@@ -319,7 +319,7 @@ def examine_result(fit: Fit, context: FitContext) -> Fit:
         split,
         fit.ridge_fit,
         settings.ridge_choice(),
-        strengths=REFINED_STRENGTHS if refined else softmax.STRENGTHS,
+        strengths=REFINED_STRENGTHS if refined else softmax.SOFTMAX_STRENGTHS,
     )
     return fit if found.is_empty else replace(fit, examination=found)
 
@@ -340,7 +340,7 @@ def finish_readout(fit: Fit, context: FitContext) -> Fit:
         fit.readout.U,
         strength=fit.readout.strength,
         rng=context.rng["readout"],
-        rate=softmax.RATE / 4,
+        rate=softmax.LEARNING_RATE / 4,
     )
     return replace(fit, readout=replace(fit.readout, U=V))
 

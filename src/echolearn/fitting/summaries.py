@@ -19,10 +19,10 @@ from scipy.linalg import cho_factor, cho_solve
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.settings import NetworkSettings, Parameters
 from echolearn.fitting.stages import Fit, FitRequest
-from echolearn.readout.leave_one_out import Columns, LeftOut, solve_dual, temperature
 from echolearn.readout.network import Readout
-from echolearn.readout.observation import ReadoutView, frames_at_once
+from echolearn.readout.ridge import Columns, LeftOut, solve_dual, temperature
 from echolearn.readout.summary import Summary, delayed, thresholds_of
+from echolearn.readout.view import ReadoutView, frames_at_once
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._combination import join_reservoirs
 from echolearn.reservoir._detectors import draw_change_detectors, draw_level_detectors, tap_delays

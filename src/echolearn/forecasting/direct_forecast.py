@@ -15,7 +15,7 @@ from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, p
 from echolearn.forecasting.model import MIN_KNOWN_VALUES, DirectModel, FollowedSeries, SeriesSettings, fit_direct
 from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead
 from echolearn.readout.network import Network, Readout
-from echolearn.readout.observation import ReadoutView
+from echolearn.readout.view import ReadoutView
 from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike
 

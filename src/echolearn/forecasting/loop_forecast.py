@@ -20,7 +20,7 @@ from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
 from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, path_generator
 from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead, inputs_of
 from echolearn.readout.network import Network
-from echolearn.readout.observation import stack
+from echolearn.readout.view import stack
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.sequences.dataset import Dataset

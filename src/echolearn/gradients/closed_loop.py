@@ -21,8 +21,8 @@ import numpy as np
 
 from echolearn.gradients.exact import through_time
 from echolearn.gradients.gradients import Gradients
-from echolearn.readout.observation import stack
 from echolearn.readout.orthogonal import OrthogonalFactors
+from echolearn.readout.view import stack
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import activate, is_registered, slope
 from echolearn.sequences.batch import Batch

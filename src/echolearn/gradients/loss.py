@@ -15,9 +15,9 @@ from echolearn.gradients.exact import error_wrt_states
 from echolearn.gradients.gradients import Gradients
 from echolearn.gradients.parameters import GRADIENT_RULES
 from echolearn.readout.network import apply_readout
-from echolearn.readout.observation import FRAMES, Task, observe
 from echolearn.readout.ridge import loss, solve
 from echolearn.readout.statistics import Statistics, residual, sample_precision, statistics_of, weighted
+from echolearn.readout.view import MAX_FRAMES_PER_PASS, Task, observe
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.checks import check_finite
@@ -177,7 +177,7 @@ def _statistics_readout_gradients(
     reservoir: Reservoir, data: Dataset, task: Task, ridge: float, gradient: str
 ) -> tuple[Statistics, Array, Gradients]:
     """Return G and Q over all of the data, their U, and the gradients at this U."""
-    groups, frames = list(group_sequences(data.lengths, FRAMES)), data.frames
+    groups, frames = list(group_sequences(data.lengths, MAX_FRAMES_PER_PASS)), data.frames
 
     def statistics(data: Dataset, which: Array) -> Statistics:
         seen = observe(reservoir, task, data.batch(which))

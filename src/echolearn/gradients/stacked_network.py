@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.readout.network import probabilities
-from echolearn.readout.observation import Task, stack
+from echolearn.readout.view import Task, stack
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.dataset import Dataset

@@ -19,7 +19,7 @@ from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel
 from echolearn.readout.network import Network, Readout
-from echolearn.readout.observation import ReadoutView
+from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.training.history import History

@@ -30,9 +30,9 @@ from echolearn.persistence.pipeline import (
 )
 from echolearn.persistence.schema import FORMAT, SCALE
 from echolearn.readout.network import Network, Readout
-from echolearn.readout.observation import ReadoutView
 from echolearn.readout.statistics import Statistics
 from echolearn.readout.summary import Summary
+from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.layouts import LAYOUTS
 from echolearn.training.history import History

@@ -9,7 +9,7 @@ from echolearn.modelfile.facts import as_count, as_truth, as_words
 from echolearn.modelfile.history import HISTORY_TENSORS
 from echolearn.modelfile.json_values import from_json
 from echolearn.modelfile.layout import DTYPES, MODEL, Entry, Facts
-from echolearn.readout.summary import MOMENTS
+from echolearn.readout.summary import MOMENTS_PER_UNIT
 from echolearn.sequences.selection import pooled_parts
 
 FORMAT = MODEL
@@ -97,7 +97,7 @@ def check_layout(entries: Mapping[str, Entry], facts: Facts) -> None:
     lengths = _lengths(entries["W"], settings, facts)
     if set(entries) & SUMMARY:
         lengths["n_in"] *= entries["delays"].shape[0]
-        lengths["M"] = (MOMENTS + entries["thresholds"].shape[0]) * lengths["N"] + 1
+        lengths["M"] = (MOMENTS_PER_UNIT + entries["thresholds"].shape[0]) * lengths["N"] + 1
     for name, (dtypes, symbols) in TENSORS.items():
         if name not in entries:
             continue

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.display.facts import counted, one_line
-from echolearn.readout.observation import FRAMES, ReadoutView, frames_at_once, observe, time_chunks
 from echolearn.readout.statistics import Statistics
+from echolearn.readout.summary import delayed
+from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, frames_at_once, observe, time_chunks
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._combination import join_reservoirs
 from echolearn.sequences.batch import group_sequences, pack, unpack
@@ -27,26 +28,15 @@ Loss = Callable[..., float]
 class Readout:
     """The weights of a readout, and how they were fitted.
 
-    Attributes
-    ----------
-    U : array of shape (M, n_out)
-        One row per hidden unit (and part of time, if sequences are pooled in parts), then one per input if the readout
-        sees the inputs; the last row is the intercept, 0 if there is none.
-    softmax : bool
-        Whether the outputs are logits of a softmax.
-    ridge : float
-        The penalty of the ridge readout, from which a softmax readout was started.
-    strength : float or None
-        The penalty of the softmax readout.
-    statistics : Statistics or None
-        What a ridge readout was solved from, if further sequences can be added to it.
+    U (M, n_out) has one row per hidden unit (and part of time, if sequences are pooled in parts), then one per input if
+    the readout sees the inputs; the last row is the intercept, 0 if there is none.
     """
 
     U: Array
-    softmax: bool
-    ridge: float
-    strength: float | None = None
-    statistics: Statistics | None = None
+    softmax: bool  # whether the outputs are logits of a softmax
+    ridge: float  # the penalty of the ridge readout, from which a softmax readout was started
+    strength: float | None = None  # the penalty of the softmax readout
+    statistics: Statistics | None = None  # what a ridge readout was solved from, if sequences can be added to it
 
     def __repr__(self) -> str:
         kind = "softmax" if self.softmax else "ridge regression"
@@ -61,21 +51,11 @@ class Readout:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A reservoir with its readout, the only fitted state of an estimator.
+    """A reservoir with its readout, the only fitted state of an estimator."""
 
-    Attributes
-    ----------
-    reservoir : Reservoir
-        Input, recurrent and feedback weights, bias and leak.
-    readout : Readout
-        The weights from states and inputs to outputs.
-    view : ReadoutView
-        Which frames the readout was fitted to, and what it sees of them.
-    """
-
-    reservoir: Reservoir
-    readout: Readout
-    view: ReadoutView
+    reservoir: Reservoir  # input, recurrent and feedback weights, bias and leak
+    readout: Readout  # the weights from states and inputs to outputs
+    view: ReadoutView  # which frames the readout was fitted to, and what it sees of them
 
     def __repr__(self) -> str:
         reservoir, readout = self.reservoir, self.readout
@@ -93,7 +73,7 @@ class Network:
         reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
         U = self.readout.U.astype(data.dtype)
 
-        def part(data: Dataset, which: Array, start: Start | None) -> list[Array]:
+        def outputs_of_group(data: Dataset, which: Array, start: Start | None) -> list[Array]:
             Y: list[Array] = []
             if view.summary is not None:
                 rows = view.summary.rows(reservoir, [data.X[i] for i in which], view.washout, data.dtype)
@@ -120,7 +100,7 @@ class Network:
         result: list[Array] = [U[:0]] * len(data.X)
         groups = list(group_sequences(data.lengths, frames_at_once(max(reservoir.N, reservoir.n_in))))
         items = [(which, None if start is None else start.of(which)) for which in groups]
-        for which, outputs in zip(groups, data.map(part, items), strict=True):
+        for which, outputs in zip(groups, data.map(outputs_of_group, items), strict=True):
             for i, Y in zip(which, outputs, strict=True):
                 result[i] = Y
         return result
@@ -132,7 +112,7 @@ class Network:
         """
         reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
 
-        def part(data: Dataset, which: Array, start: Start | None) -> Start:
+        def ends_of_group(data: Dataset, which: Array, start: Start | None) -> Start:
             begin = start
             for steps in time_chunks(reservoir, view, data.lengths[which]):
                 if len(data.y):
@@ -151,7 +131,7 @@ class Network:
             return begin
 
         groups = list(group_sequences(data.lengths, frames_at_once(reservoir.N)))
-        found = list(data.map(part, [(which, None if start is None else start.of(which)) for which in groups]))
+        found = list(data.map(ends_of_group, [(which, None if start is None else start.of(which)) for which in groups]))
         back = np.argsort(np.concatenate(groups))
         y = None if found[0].y is None else np.concatenate([one.y for one in found if one.y is not None])[back]
         return Start(np.concatenate([one.h for one in found])[back], y)
@@ -181,7 +161,7 @@ def mean_error(network: Network, data: Dataset, loss: Loss) -> float:
     """
     reservoir, view, U, feed_back = network.reservoir, network.view, network.readout.U, network.readout.feed_back
 
-    def part(data: Dataset, which: Array) -> tuple[float, float]:
+    def error_of_group(data: Dataset, which: Array) -> tuple[float, float]:
         batch = data.batch(which)
         assert batch.T is not None
         if reservoir.W_fb is None:
@@ -193,7 +173,7 @@ def mean_error(network: Network, data: Dataset, loss: Loss) -> float:
             Y, T = selection.take(Y), selection.take(batch.T)
         return sum_of_errors(loss, Y, T, selection.w)
 
-    parts = list(data.map(part, group_sequences(data.lengths, FRAMES)))
+    parts = list(data.map(error_of_group, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))
     return float(sum(e for e, _ in parts) / sum(n for _, n in parts))
 
 
@@ -220,3 +200,40 @@ def average(networks: Sequence[Network]) -> Network:
     strength = None if None in strengths else float(np.mean([s for s in strengths if s is not None]))
     ridge = float(np.mean([network.readout.ridge for network in networks]))
     return replace(first, reservoir=reservoir, readout=Readout(U, first.readout.softmax, ridge, strength))
+
+
+def hidden_states(network: Network, data: Dataset, start: Start | None = None) -> list[Array]:
+    """Return the state after every step, one array (steps, N) per sequence. The targets of the data are not used.
+
+    A network with feedback is fed its own outputs, as in a prediction. start: where each sequence starts; by default,
+    in the reservoir's initial state with nothing fed back.
+    """
+    reservoir, whole, summary = network.reservoir, ReadoutView(), network.view.summary
+    fed_back: list[Array] = []
+    if reservoir.W_fb is not None:
+        fed_back = [network.readout.feed_back(Y) for Y in network.outputs(data, start)]
+
+    def states_of_group(data: Dataset, which: Array, fed_back: list[Array], start: Start | None) -> list[Array]:
+        found: list[Array] = []
+        h0 = y0 = None
+        for steps in time_chunks(reservoir, whole, data.lengths[which]):
+            X = [data.X[i] if summary is None else delayed(data.X[i], summary.delays) for i in which]
+            batch = pack([x[steps] for x in X], data.dtype, fed_back or None)
+            if start is not None and not found:
+                begin = start.of(batch.order)
+                h0, y0 = begin.h.astype(data.dtype), begin.y
+            H = run(reservoir, batch, h0, keep_F=False, y0=y0).H
+            found.append(H)
+            h0 = H[-1:].copy()
+        return unpack(batch, found[0]) if len(which) > 1 else [np.concatenate(found)]
+
+    result: list[Array] = [np.empty((0, reservoir.N), data.dtype)] * len(data.X)
+    groups = list(group_sequences(data.lengths, frames_at_once(reservoir.N)))
+    items = [
+        (which, [fed_back[i] for i in which] if fed_back else [], None if start is None else start.of(which))
+        for which in groups
+    ]
+    for which, states in zip(groups, data.map(states_of_group, items), strict=True):
+        for i, H in zip(which, states, strict=True):
+            result[i] = H
+    return result

@@ -22,18 +22,18 @@ import numpy as np
 
 from echolearn.execution.threads import map_in_order
 from echolearn.execution.tree_sum import tree_sum
-from echolearn.readout.sketch import Operator, Rows
+from echolearn.readout.large.sketch import Operator, Rows
 from echolearn.readout.statistics import residual
 from echolearn.validation import Array
 
-STEPS = 12  # of Newton's method, at most; about five are usual
-PRODUCTS = 20  # with the Hessian in one step, at most
-TOLERANCE = 1e-7  # a step that promises to lower E by less than this share of it is the last one,
-NEGLIGIBLE = 1e-6  # and so is one that promises less than this: labels that are told apart well lower E for ever
-FORCING = 0.1  # conjugate gradients end when their residual has fallen to this share
-BLOCK = 4096  # rows that one thread works on at once
-ENOUGH = 1e-4  # share of the promised fall that E must reach along a step
-SHORTEST = 1e-4  # a step that must be shortened further than this is lost in rounding errors
+MAX_NEWTON_STEPS = 12  # of Newton's method, at most; about five are usual
+MAX_HESSIAN_PRODUCTS = 20  # with the Hessian in one step, at most
+NEWTON_TOLERANCE = 1e-7  # a step that promises to lower E by less than this share of it is the last one,
+NEGLIGIBLE_FALL = 1e-6  # and so is one that promises less than this: labels that are told apart well lower E for ever
+FORCING_SHARE = 0.1  # conjugate gradients end when their residual has fallen to this share
+ROWS_PER_BLOCK = 4096  # rows that one thread works on at once
+SUFFICIENT_FALL_SHARE = 1e-4  # share of the promised fall that E must reach along a step
+MIN_STEP_SHARE = 1e-4  # a step that must be shortened further than this is lost in rounding errors
 
 
 class SoftmaxProblem:
@@ -53,28 +53,28 @@ class SoftmaxProblem:
     def value_and_gradient(self, V: Array) -> tuple[float, Array]:
         """Return E and dE/dV, and keep the probabilities at V for the products with the Hessian there."""
 
-        def part(block: Rows) -> tuple[float, Array, Array]:
+        def value_of_block(block: Rows) -> tuple[float, Array, Array]:
             logs = _log_probabilities(block, V)
             H_c, labels, w = block
             P = np.exp(logs)
             R = residual(P.copy(), labels)
             return _loss(block, logs), _weighted_product(H_c, R, w), P
 
-        losses, gradients, self.P = zip(*map_in_order(part, self.blocks), strict=True)
+        losses, gradients, self.P = zip(*map_in_order(value_of_block, self.blocks), strict=True)
         dE_dV = tree_sum(iter(gradients)) / self.n
         return float(tree_sum(iter(losses))) / self.n + self._penalty(V), dE_dV + self.strength * _penalised(V)
 
     def curvature(self, D: Array) -> Array:
         """Return the product of the Hessian with a direction D (M, n_out)."""
 
-        def part(item: tuple[Rows, Array]) -> Array:
+        def curvature_of_block(item: tuple[Rows, Array]) -> Array:
             (H_c, _, w), P = item
             Y = H_c @ D.astype(H_c.dtype)
             Y -= np.einsum("ij,ij->i", P, Y)[:, None]
             Y *= P
             return _weighted_product(H_c, Y, w)
 
-        total = tree_sum(map_in_order(part, zip(self.blocks, self.P, strict=True)))
+        total = tree_sum(map_in_order(curvature_of_block, zip(self.blocks, self.P, strict=True)))
         return np.asarray(total / self.n + self.strength * _penalised(D))
 
     def _penalty(self, V: Array) -> float:
@@ -85,13 +85,13 @@ def minimise(rows: Sequence[Rows], V: Array, strength: float, inverse: Operator)
     """Return the V (M, n_out) that minimises E, started from V; inverse: R -> about (d²E/dV²)^-1 R."""
     problem, V = SoftmaxProblem(rows, strength), V.astype(np.float64)
     E, gradient = problem.value_and_gradient(V)
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         D = _newton_direction(problem, gradient, inverse)
         promised = -float(np.vdot(gradient, D))
-        if not promised > max(TOLERANCE * E, NEGLIGIBLE):
+        if not promised > max(NEWTON_TOLERANCE * E, NEGLIGIBLE_FALL):
             break
         size = _step_size(problem, V, D, E, promised)
-        if size < SHORTEST:
+        if size < MIN_STEP_SHARE:
             break
         V = V + size * D
         E, gradient = problem.value_and_gradient(V)
@@ -104,7 +104,7 @@ def _newton_direction(problem: SoftmaxProblem, gradient: Array, inverse: Operato
     Z = inverse(R)
     S, power = Z, float(np.vdot(R, Z))
     first = power
-    for _ in range(PRODUCTS):
+    for _ in range(MAX_HESSIAN_PRODUCTS):
         A = problem.curvature(S)
         bend = float(np.vdot(S, A))
         if not bend > 0:  # only the direction that adds the same to all classes has none
@@ -112,7 +112,7 @@ def _newton_direction(problem: SoftmaxProblem, gradient: Array, inverse: Operato
         D, R = D + power / bend * S, R - power / bend * A
         Z = inverse(R)
         before, power = power, float(np.vdot(R, Z))
-        if not power > FORCING**2 * first:
+        if not power > FORCING_SHARE**2 * first:
             break
         S = Z + power / before * S
     return D
@@ -121,7 +121,7 @@ def _newton_direction(problem: SoftmaxProblem, gradient: Array, inverse: Operato
 def _step_size(problem: SoftmaxProblem, V: Array, D: Array, E: float, promised: float) -> float:
     """Return the largest of 1, 1/2, 1/4, ... with which E falls enough."""
     size = 1.0
-    while size >= SHORTEST and not problem.value(V + size * D) <= E - ENOUGH * size * promised:
+    while size >= MIN_STEP_SHARE and not problem.value(V + size * D) <= E - SUFFICIENT_FALL_SHARE * size * promised:
         size /= 2
     return size
 
@@ -129,7 +129,7 @@ def _step_size(problem: SoftmaxProblem, V: Array, D: Array, E: float, promised: 
 def _blocks(rows: Rows) -> list[Rows]:
     """Return rows in blocks of about `BLOCK`, which depend on their number alone."""
     H_c, labels, w = rows
-    count = max(1, round(len(labels) / BLOCK))
+    count = max(1, round(len(labels) / ROWS_PER_BLOCK))
     parts = [None] * count if w is None else np.array_split(w, count)
     return list(zip(np.array_split(H_c, count), np.array_split(labels, count), parts, strict=True))
 

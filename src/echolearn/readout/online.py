@@ -17,7 +17,7 @@ from scipy import linalg
 
 from echolearn.validation import Array, is_number
 
-TINIEST = 1e-300  # a larger ridge has a finite inverse
+MIN_RIDGE = 1e-300  # a larger ridge has a finite inverse
 
 
 @njit(nogil=True, cache=True)
@@ -102,9 +102,9 @@ class RLS:
     def __post_init__(self) -> None:
         if not is_number(self.forgetting) or not 0 < self.forgetting <= 1:
             raise ValueError(f"forgetting={self.forgetting!r:.80}; expected a number in (0, 1] (1: never forget).")
-        if self.ridge is not None and not (is_number(self.ridge) and self.ridge > TINIEST):
+        if self.ridge is not None and not (is_number(self.ridge) and self.ridge > MIN_RIDGE):
             raise ValueError(
-                f"ridge={self.ridge!r:.80}; expected a number > {TINIEST:g}, or None to continue from the statistics "
+                f"ridge={self.ridge!r:.80}; expected a number > {MIN_RIDGE:g}, or None to continue from the statistics "
                 "of the fit."
             )
 

@@ -22,7 +22,9 @@ import numpy as np
 from echolearn.readout.ridge import refuse_infinite
 from echolearn.validation import Array
 
-RIDGES = tuple(10.0 ** np.arange(-22.0, 1.0, 2.0))  # in units of the mean square of the columns' singular values
+ORTHOGONAL_RIDGES = tuple(
+    10.0 ** np.arange(-22.0, 1.0, 2.0)
+)  # in units of the mean square of the columns' singular values
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import LinAlgError, blas, lapack
 
 from echolearn.exceptions import ReadoutWarning
-from echolearn.readout import _cholesky
-from echolearn.readout.statistics import WIDE, Statistics, column_squares
+from echolearn.execution.threads import map_in_order
+from echolearn.readout.statistics import MAX_COLUMNS_PER_THREAD, Statistics, column_squares, equal_slices
 from echolearn.validation import Array, user_stacklevel
 
-RIDGES = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean diagonal of the Gram matrix
-LEAST = 1e-12  # a ridge that hides the rounding errors of a difference of Gram matrices, in the same units
+RIDGE_PATH = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean diagonal of the Gram matrix
+MIN_RELATIVE_RIDGE = 1e-12  # a ridge that hides the rounding errors of a difference of Gram matrices, in the same units
+ROUNDING_SHARE = 1e-6  # a column whose deviation is this share of its largest value varies by rounding only
+MAX_LAPACK_ROWS = 512  # at most so many rows are factored by LAPACK at once
+MAX_ROWS_PER_TILE = 1024  # at most so many rows and columns of a factor are one task
 
 
 def _centred(s: Statistics) -> tuple[Array, Array]:
@@ -48,10 +53,10 @@ def solve(s: Statistics, mu: float, *, intercept: bool) -> Array:
     G, Q = _centred(s) if intercept else (s.G.copy(), s.Q)
     G.flat[:: len(G) + 1] += mu
     try:
-        if len(G) > WIDE:
-            _cholesky.factor(G)
+        if len(G) > MAX_COLUMNS_PER_THREAD:
+            factor_in_place(G)
             factor = G
-            U = _cholesky.solve(factor, Q)
+            U = solve_factored(factor, Q)
         else:
             # G.T equals G and is in the order that LAPACK expects: no copy is made
             factor, lower = linalg.cho_factor(G.T, lower=True, overwrite_a=True, check_finite=False)
@@ -68,7 +73,7 @@ def solve(s: Statistics, mu: float, *, intercept: bool) -> Array:
 def solve_without(s: Statistics, part: Statistics, mu: float) -> Array | None:
     """Return the U (M, n_out) of all data but a part, with an intercept; None where rounding errors do not allow it."""
     rest = Statistics(s.G - part.G, s.Q - part.Q, s.tt - part.tt, s.n - part.n)
-    if not (rest.n > 0 and mu > LEAST * s.mean_diagonal):
+    if not (rest.n > 0 and mu > MIN_RELATIVE_RIDGE * s.mean_diagonal):
         return None
     G, Q = _centred(rest)
     G.flat[:: len(G) + 1] += mu
@@ -147,7 +152,7 @@ def choose_ridge(
     ||H_c U - T||² = tt - Σ_i |q_i|² (λ_i + 2mu) / (λ_i + mu)²,   df = Σ_i λ_i / (λ_i + mu),
     GCV = n ||H_c U - T||² / (n - df)².
     """
-    if held_out is not None and len(s.G) > WIDE and min(path) > 0:
+    if held_out is not None and len(s.G) > MAX_COLUMNS_PER_THREAD and min(path) > 0:
         solved = (squared_error(held_out, solve(s, mu, intercept=intercept)) for mu in path)
         scores = [error / held_out.n for error in solved]
         return float(path[int(np.argmin(scores))]), np.asarray(scores)
@@ -197,3 +202,151 @@ def degrees_of_freedom(values: Array, mu: float) -> float:
     """Return the degrees of freedom of a readout with intercept: 1 + Σ_i λ_i / (λ_i + mu)."""
     values = values[values > 0]
     return 1 + float((values / (values + mu)).sum())
+
+
+# Ridge regression on standardised columns, its penalty chosen by the exact leave-one-out error
+#
+# For n rows and M columns with n < M, the n x n matrix of inner products is cheaper than G. Let Z be the standardised
+# rows, each times the root of its weight, K = Z Z' / M, and T the centred targets, times the same roots. With
+# C = (K + m I)^-1 T the readout is Z' C / M. Had row i not been fitted to, its residual would be C_i / D_i: D is the
+# diagonal of that inverse without the direction of the intercept: the roots of the weights, an eigenvector of K of
+# value 0, since the columns are centred. One eigendecomposition serves all penalties. (The means and deviations of the
+# columns are those of all rows.)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The mean and the scale (M,) of columns; scale 0: the column is constant and does not count."""
+
+    mean: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, R: Array, w: Array) -> Columns:
+        """Return the weighted mean and the inverse of the weighted deviation of the columns of R (n, M)."""
+        share = w / w.sum()
+        mean = share @ R
+        deviation = np.sqrt(share @ (R - mean) ** 2)
+        varies = deviation > ROUNDING_SHARE * np.abs(R).max(axis=0)
+        return cls(mean, np.where(varies, 1 / np.where(varies, deviation, 1), 0.0))
+
+    @property
+    def count(self) -> int:
+        """The number of columns that vary, at least 1."""
+        return max(1, int((self.scale > 0).sum()))
+
+    def standardize(self, R: Array) -> Array:
+        """Return rows with columns of mean 0 and deviation 1."""
+        return np.asarray((R - self.mean) * self.scale)
+
+    def unfold(self, V: Array, mean: Array) -> Array:
+        """Return the readout U (M + 1, n_out) of rows as they are, from V (M, n_out) of standardised rows."""
+        U = V * self.scale[:, None]
+        return np.vstack([U, mean - self.mean @ U])
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """A ridge regression in its dual form.
+
+    ridge: the penalty chosen, of the readout of standardised columns. error: the weighted mean squared error of rows
+    left out. outputs (n, n_out): what each row is given by the readout of all others. C (n, n_out) and mean (n_out,):
+    the solution, for `readout`.
+    """
+
+    ridge: float
+    error: float
+    outputs: Array
+    C: Array
+    mean: Array
+
+
+def solve_dual(K: Array, T: Array, w: Array, ridges: Sequence[float]) -> LeftOut:
+    """Return the ridge regression of targets T (n, n_out) with the penalty whose leave-one-out error is smallest.
+
+    K (n, n): the inner products of standardised rows. w (n,): the weights of the rows, > 0.
+    """
+    root = np.sqrt(w)
+    mean = w @ T / w.sum()
+    values, Q = np.linalg.eigh(root[:, None] * K * root)
+    values = np.maximum(values, 0)
+    rotated = Q.T @ (root[:, None] * (T - mean))
+    best: LeftOut | None = None
+    for ridge in ridges:
+        shrunk = 1 / (values + ridge)
+        C = Q @ (shrunk[:, None] * rotated)
+        diagonal = np.maximum(Q**2 @ shrunk - w / w.sum() / ridge, np.finfo(float).tiny)
+        residuals = C / diagonal[:, None] / root[:, None]
+        error = float(w @ (residuals**2).sum(axis=1) / w.sum())
+        if best is None or error < best.error:
+            best = LeftOut(float(ridge), error, T - residuals, root[:, None] * C, mean)
+    assert best is not None
+    return best
+
+
+def temperature(Y: Array, labels: Array, w: Array) -> float:
+    """Return the factor by which outputs Y (n, n_classes) become logits: the one with the smallest cross entropy.
+
+    The true class has a little less than probability 1, by the rule of succession: outputs that are all right must not
+    become infinitely sure.
+    """
+    n, classes = Y.shape
+    target = np.full(Y.shape, 1 / (n + classes))
+    target[np.arange(n), labels] += n / (n + classes)
+    low, high = np.log(1e-2), np.log(1e3)
+
+    def slope(log_factor: float) -> float:
+        logits = np.exp(log_factor) * Y
+        P = np.exp(logits - logits.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        return float(w @ ((P - target) * Y).sum(axis=1))
+
+    for _ in range(60):  # the cross entropy is convex in the factor, so its slope has one zero
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+    return float(np.exp((low + high) / 2))
+
+
+# The Cholesky factor of a large matrix, computed by halves on our own threads
+#
+# LAPACK by itself uses one core. The threads of BLAS would use more, but they wait for each other by spinning: beside
+# other programs on the same machine they have been seen to take twenty times as long.
+
+
+def factor_in_place(G: Array) -> None:
+    """Factor G = L L' (M, M) in place: the lower half becomes L, the upper half is undefined.
+
+    With G = [A .; B C]: A = L L', then B <- B L'^-1, then C <- C - B B', which is factored in turn. Each task writes
+    its own rows or its own tile, so the result does not depend on the number of threads.
+    """
+    if len(G) <= MAX_LAPACK_ROWS:
+        L, failed = lapack.dpotrf(G, lower=1)
+        if failed:
+            raise LinAlgError("the matrix is not positive definite")
+        G[:] = L
+        return
+    half = len(G) // 2
+    A, B, C = G[:half, :half], G[half:, :half], G[half:, half:]
+    factor_in_place(A)
+    L = np.asfortranarray(A)
+
+    def divide(R: slice) -> None:
+        B[R] = blas.dtrsm(1.0, L, B[R].T, lower=1).T
+
+    def subtract(tile: tuple[slice, slice]) -> None:
+        R, S = tile
+        C[R, S] -= B[R] @ B[S].T
+
+    for _ in map_in_order(divide, equal_slices(len(B), MAX_LAPACK_ROWS)):
+        pass
+    bands = equal_slices(len(C), MAX_ROWS_PER_TILE)
+    for _ in map_in_order(subtract, [(R, S) for i, R in enumerate(bands) for S in bands[: i + 1]]):
+        pass
+    factor_in_place(C)
+
+
+def solve_factored(L: Array, Q: Array) -> Array:
+    """Return (L L')^-1 Q (M, n_out) for L as `factor` leaves it; each task solves for some columns of Q."""
+    columns = np.array_split(Q, min(4, Q.shape[1]), axis=1)
+    # L.T is in the order that LAPACK expects, as an upper factor: no copy is made
+    return np.hstack(list(map_in_order(lambda B: lapack.dpotrs(L.T, B, lower=0)[0], columns)))

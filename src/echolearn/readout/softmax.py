@@ -20,13 +20,12 @@ from numpy.typing import DTypeLike
 
 from echolearn.execution.executor import Kept
 from echolearn.execution.threads import map_and_sum
-from echolearn.readout import observation
+from echolearn.readout.large.sketch import Operator, Rows
 from echolearn.readout.network import probabilities, sum_of_errors
 from echolearn.readout.newton import minimise
-from echolearn.readout.observation import ReadoutView, observe, stream_rows
-from echolearn.readout.sketch import Operator, Rows
 from echolearn.readout.solver import RidgeFit
 from echolearn.readout.statistics import residual, weighted
+from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, frames_at_once, observe, stream_rows
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
@@ -37,15 +36,15 @@ Advance = Callable[[DescentState, Iterable[Rows]], DescentState]
 
 # Penalties to choose from, strongest first, in units of the mean variance of the columns of H_c divided by the number
 # of frames: a penalty of c weighs as much as c frames.
-STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
-FRAMES = 2048  # per mini-batch
-MOMENTUM = 0.9
-RATE = 4.0
-PASSES = 1  # passes over the data for each strength,
-LEAST_STEPS = 100  # or more of them, until so many steps have been taken
-KEPT = 2**24  # numbers of H_c up to which the states are kept,
-KEPT_PRODUCTS = 2**27  # and numbers of H_c times classes: beyond, mini-batches take less time
-SPREAD = 8.0  # factor from a ridge readout, which predicts 0 and 1, to logits, which must spread more
+SOFTMAX_STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
+FRAMES_PER_BATCH = 2048  # per mini-batch
+SOFTMAX_MOMENTUM = 0.9
+LEARNING_RATE = 4.0
+PASSES_PER_STRENGTH = 1  # passes over the data for each strength,
+MIN_STEPS_PER_STRENGTH = 100  # or more of them, until so many steps have been taken
+MAX_KEPT_NUMBERS = 2**24  # numbers of H_c up to which the states are kept,
+MAX_KEPT_PRODUCTS = 2**27  # and numbers of H_c times classes: beyond, mini-batches take less time
+LOGIT_SPREAD = 8.0  # factor from a ridge readout, which predicts 0 and 1, to logits, which must spread more
 
 
 class PreconditionedMomentum:
@@ -64,7 +63,7 @@ class PreconditionedMomentum:
     def step(self, dE_dV: Array, rate: float) -> None:
         """Take one step; dE_dV: the mean of the gradient over frames, without that of the penalty."""
         towards = self.inverse(dE_dV + self.penalty * self.V)
-        self.velocity = MOMENTUM * self.velocity + (1 - MOMENTUM) * towards
+        self.velocity = SOFTMAX_MOMENTUM * self.velocity + (1 - SOFTMAX_MOMENTUM) * towards
         self.V = self.V - rate * self.velocity
 
 
@@ -76,7 +75,7 @@ def fit_softmax(
     *,
     held_out: Dataset | None,
     rng: np.random.Generator,
-    strengths: Sequence[float] = STRENGTHS,
+    strengths: Sequence[float] = SOFTMAX_STRENGTHS,
 ) -> tuple[Array, float]:
     """Return V (M, n_out), started from the ridge readout of `fit`, and the strength chosen for it.
 
@@ -101,7 +100,7 @@ def fit_softmax(
 
 def _start(fit: RidgeFit, strength: float) -> Array:
     """Return the ridge readout of the same penalty, scaled up to logits."""
-    return SPREAD * fit.solve_again(strength * fit.n)
+    return LOGIT_SPREAD * fit.solve_again(strength * fit.n)
 
 
 def keep_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView) -> list[Kept]:
@@ -110,13 +109,13 @@ def keep_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView) -> list[Ke
     Each kept result is a list of `Rows`.
     """
     numbers = float(view.targets_per_sequence(data).sum()) * view.rows(reservoir)
-    if numbers > KEPT or numbers * data.n_out > KEPT_PRODUCTS:
+    if numbers > MAX_KEPT_NUMBERS or numbers * data.n_out > MAX_KEPT_PRODUCTS:
         return []
 
-    def part(data: Dataset, which: Array) -> list[Rows]:
+    def rows_of_group(data: Dataset, which: Array) -> list[Rows]:
         return [rows for rows in stream_rows(reservoir, data, view, which) if len(rows[1])]
 
-    return data.executor.keep(data, part, group_sequences(data.lengths, observation.frames_at_once(reservoir.N)))
+    return data.executor.keep(data, rows_of_group, group_sequences(data.lengths, frames_at_once(reservoir.N)))
 
 
 def solve_softmax(
@@ -128,7 +127,7 @@ def solve_softmax(
     *,
     strength: float,
     rng: np.random.Generator,
-    rate: float = RATE,
+    rate: float = LEARNING_RATE,
     kept: list[Kept] | None = None,
 ) -> Array:
     """Return the V of one strength, started from V; kept: the result of `keep_rows`, if it is known."""
@@ -152,7 +151,7 @@ def descend(
     *,
     strength: float,
     rng: np.random.Generator,
-    rate: float = RATE,
+    rate: float = LEARNING_RATE,
 ) -> Array:
     """Return V after preconditioned gradient descent with momentum, at a rate that falls linearly to 0.
 
@@ -163,7 +162,7 @@ def descend(
     count = fit.n if data.weights is None else float(counts.sum())
     # The mean weight of a mini-batch is that of all targets in expectation: dividing by it gives no class an advantage.
     weight = 1.0 if data.weights is None else view.target_count(data) / count
-    steps = max(LEAST_STEPS, int(PASSES * np.ceil(count / FRAMES)))
+    steps = max(MIN_STEPS_PER_STRENGTH, int(PASSES_PER_STRENGTH * np.ceil(count / FRAMES_PER_BATCH)))
 
     def advance(state: DescentState, minibatches: Iterable[Rows]) -> DescentState:
         V, velocity, step = state
@@ -196,7 +195,7 @@ def _descend_on_kept(
 ) -> DescentState:
     """Return the state after steps on these rows of pooled states: one row per sequence, so that they are run once."""
 
-    def part(data: Dataset, which: Array) -> Rows:
+    def rows_of_group(data: Dataset, which: Array) -> Rows:
         seen = observe(reservoir, view, data.batch(which))
         return seen.H_c, seen.T, seen.w
 
@@ -205,19 +204,19 @@ def _descend_on_kept(
         H_c, labels, w = np.concatenate(H_parts), np.concatenate(label_parts), _joined(w_parts, label_parts)
         return advance(start, ((H_c[some], labels[some], None if w is None else w[some]) for some in rows))
 
-    kept = data.executor.keep(data, part, group_sequences(data.lengths, observation.FRAMES))
+    kept = data.executor.keep(data, rows_of_group, group_sequences(data.lengths, MAX_FRAMES_PER_PASS))
     return data.executor.call_on_kept(descend_on, kept)
 
 
 def _gradient(V: Array, H_c: Array, labels: Array, w: Array | None = None) -> Array:
     """Return H_c'diag(w)(softmax(H_c V) - T) (M, n_out), computed on two cores; w (K,): weights, None: 1."""
 
-    def part(rows: slice) -> Array:
+    def gradient_of_rows(rows: slice) -> Array:
         R = residual(probabilities(H_c[rows] @ V), labels[rows])
         return np.asarray(H_c[rows].T @ weighted(R, None if w is None else w[rows]))
 
     middle = len(labels) // 2
-    return np.asarray(map_and_sum(part, [slice(0, middle), slice(middle, None)]))
+    return np.asarray(map_and_sum(gradient_of_rows, [slice(0, middle), slice(middle, None)]))
 
 
 def draw_rows(count: int, rng: np.random.Generator, steps: int) -> list[Array]:
@@ -238,7 +237,7 @@ def draw_minibatches(
     counts: the number of rows of each sequence.
     """
     while True:
-        for which in group_sequences(lengths, 4 * FRAMES, rng.permutation(len(lengths))):
+        for which in group_sequences(lengths, 4 * FRAMES_PER_BATCH, rng.permutation(len(lengths))):
             count = int(counts[which].sum())
             if count == 0:
                 continue  # none of these sequences has a target
@@ -251,7 +250,7 @@ def draw_minibatches(
 
 def _split(order: Array) -> list[Array]:
     """Return an order of rows in mini-batches of about `FRAMES`."""
-    return np.array_split(order.astype(np.int32), max(1, round(len(order) / FRAMES)))
+    return np.array_split(order.astype(np.int32), max(1, round(len(order) / FRAMES_PER_BATCH)))
 
 
 def observe_minibatches(
@@ -284,10 +283,10 @@ def entropy(P: Array, labels: Array, w: Array | None = None) -> float:
 def cross_entropy(reservoir: Reservoir, data: Dataset, view: ReadoutView, V: Array) -> float:
     """Return the cross entropy per target, -1/n Σ w log softmax(H_c V)[label], n = Σ w."""
 
-    def part(data: Dataset, which: Array) -> tuple[float, float]:
+    def entropy_of_group(data: Dataset, which: Array) -> tuple[float, float]:
         seen = observe(reservoir, view, data.batch(which))
         P = probabilities((seen.H_c @ V.astype(seen.H_c.dtype)).astype(np.float64))
         return sum_of_errors(entropy, P, seen.T, seen.w)
 
-    parts = list(data.map(part, group_sequences(data.lengths, observation.FRAMES)))
+    parts = list(data.map(entropy_of_group, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))
     return float(sum(e for e, _ in parts) / sum(n for _, n in parts))

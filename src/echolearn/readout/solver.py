@@ -17,14 +17,13 @@ from scipy import linalg
 
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile.checkpoint import Checkpoint
-from echolearn.readout.collect import collect
-from echolearn.readout.conjugate_gradients import solve_iteratively
-from echolearn.readout.incremental import IterativeFullBatch, IterativeMiniBatches
-from echolearn.readout.observation import ReadoutView, Task
+from echolearn.readout.large.conjugate_gradients import solve_iteratively
+from echolearn.readout.large.sketch import Operator, Rows, Sketch, choose_ridge_by_sample, make_sketch, sample_rows
+from echolearn.readout.large.trackers import IterativeFullBatch, IterativeMiniBatches
 from echolearn.readout.ridge import choose_ridge, degrees_of_freedom, gram_eigenvalues, solve
-from echolearn.readout.sketch import Operator, Rows, Sketch, choose_ridge_by_sample, make_sketch, sample_rows
-from echolearn.readout.statistics import Statistics, column_squares
-from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches, FullBatchTracker, MiniBatchTracker
+from echolearn.readout.statistics import Statistics, collect, column_squares
+from echolearn.readout.trackers import ExactFullBatch, ExactMiniBatches, FullBatchTracker, MiniBatchTracker
+from echolearn.readout.view import ReadoutView, Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split
@@ -34,7 +33,7 @@ Ridge = float | Callable[[float], Sequence[float] | Array]
 
 Choice = tuple[float, Statistics | None]  # a ridge, and the statistics by which it was chosen, if there are any
 
-LARGE = 8000  # hidden units from which on the readout is solved by conjugate gradients
+MIN_ITERATIVE_UNITS = 8000  # hidden units from which on the readout is solved by conjugate gradients
 
 
 class RidgeFit(Protocol):
@@ -259,7 +258,7 @@ class IterativeSolver:
 
 def solver_for(N: int) -> RidgeSolver:
     """Return the solver for a network of N hidden units."""
-    return IterativeSolver() if N >= LARGE else ExactSolver()
+    return IterativeSolver() if N >= MIN_ITERATIVE_UNITS else ExactSolver()
 
 
 def chosen_ridge(s: Statistics, ridge: Ridge, held_out: Statistics | None = None) -> float:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
 from echolearn.display.facts import counted, one_line
+from echolearn.execution.executor import LOCAL
 from echolearn.execution.threads import map_in_order
-from echolearn.readout import _cholesky
+from echolearn.readout.view import ReadoutView, frames_at_once, stream_rows, time_chunks
+from echolearn.reservoir import Reservoir
+from echolearn.sequences.batch import frames_for_two, group_sequences
+from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
-TILE = 1280  # at most so many columns of H_c are multiplied with as many others in one task
-DROWNED = 3e-6  # in units of G's mean diagonal: a larger ridge hides the rounding errors of float32 products
-FEW = 16  # classes up to which a dense product with their indicators is faster than a sparse one
-WIDE = 2048  # with more columns all cores work on one G, with fewer each works on its own
+MAX_COLUMNS_PER_TILE = 1280  # at most so many columns of H_c are multiplied with as many others in one task
+MIN_FLOAT32_RIDGE = 3e-6  # in units of G's mean diagonal: a larger ridge hides the rounding errors of float32 products
+MAX_DENSE_CLASSES = 16  # classes up to which a dense product with their indicators is faster than a sparse one
+MAX_COLUMNS_PER_THREAD = 2048  # with more columns all cores work on one G, with fewer each works on its own
+
+
+def equal_slices(M: int, most: int) -> list[slice]:
+    """Return slices of about equal length that cover range(M): as few as possible with at most `most` members each."""
+    edges = np.linspace(0, M, -(-M // most) + 1).astype(int)
+    return [slice(*ends) for ends in pairwise(edges)]
 
 
 @dataclass(eq=False)
@@ -24,26 +35,14 @@ class Statistics:
     """All that the readout needs to know of the data. Additive over batches.
 
     In float64, whatever the precision of the states: at mu / λ_max = 1e-8 a float32 Gram matrix breaks down.
-
-    Attributes
-    ----------
-    G : array of shape (M, M)
-        The Gram matrix H_c'H_c.
-    Q : array of shape (M, n_out)
-        The products with the targets, H_c'T.
-    tt : float
-        The squared norm of the targets, ||T||².
-    n : float
-        The number of targets.
-
     Where targets have weights w, these are H_c'diag(w)H_c, H_c'diag(w)T, Σ w ||t||² and Σ w: a target of weight 2
     counts like two targets.
     """
 
-    G: Array
-    Q: Array
-    tt: float
-    n: float
+    G: Array  # (M, M): the Gram matrix H_c'H_c
+    Q: Array  # (M, n_out): the products with the targets, H_c'T
+    tt: float  # the squared norm of the targets, ||T||²
+    n: float  # the number of targets
 
     def __repr__(self) -> str:
         columns, outputs = self.Q.shape
@@ -114,7 +113,7 @@ def _with_targets(H_c: Array, T: Array, n_out: int, scale: Array | None) -> Arra
     """Return H_c'diag(scale)T (M, n_out)."""
     if T.ndim == 2:
         return np.asarray(H_c.T @ weighted(T.astype(H_c.dtype, copy=False), scale))
-    if n_out <= FEW:
+    if n_out <= MAX_DENSE_CLASSES:
         return np.asarray(H_c.T @ weighted((T[:, None] == np.arange(n_out)).astype(H_c.dtype), scale))
     ones = np.ones(len(T), H_c.dtype) if scale is None else scale.astype(H_c.dtype)
     one_hot = sparse.csr_array((ones, (T, np.arange(len(T)))), shape=(n_out, len(T)))
@@ -138,7 +137,7 @@ def add_in_tiles(
     own tile, so the bits of G do not depend on the number of threads.
     """
     M, n_out = s.Q.shape
-    columns = _cholesky.equal_slices(M, TILE)
+    columns = equal_slices(M, MAX_COLUMNS_PER_TILE)
     blocks = list(map_in_order(lambda c: weighted(H_c[:, c].astype(product, copy=False), _roots(w)), columns))
 
     def add_tile(place: tuple[int, int]) -> None:
@@ -155,21 +154,21 @@ def add_in_tiles(
 
 def mirror(G: Array) -> None:
     """Copy the transposed lower half of G to its upper half, in place."""
-    for start in range(0, len(G), TILE):
-        rows = slice(start, start + TILE)
-        G[rows, start + TILE :] = G[start + TILE :, rows].T
+    for start in range(0, len(G), MAX_COLUMNS_PER_TILE):
+        rows = slice(start, start + MAX_COLUMNS_PER_TILE)
+        G[rows, start + MAX_COLUMNS_PER_TILE :] = G[start + MAX_COLUMNS_PER_TILE :, rows].T
         G[rows, rows] = np.tril(G[rows, rows]) + np.tril(G[rows, rows], -1).T
 
 
 def product_precision(s: Statistics, mu: float, dtype: DTypeLike) -> DTypeLike:
     """Return the precision of the states (dtype) if mu hides its rounding errors (relative 1e-7), otherwise float64."""
-    return dtype if mu > DROWNED * s.mean_diagonal else np.float64
+    return dtype if mu > MIN_FLOAT32_RIDGE * s.mean_diagonal else np.float64
 
 
 def sample_precision(H_c: Array, n: int, mu: float, w: Array | None = None) -> DTypeLike:
     """Return `product_precision` as estimated from some of at most n frames, whose targets have weights w (None: 1)."""
     mean_square = float(np.vdot(H_c, weighted(H_c, w))) / max(1, H_c.size)
-    return H_c.dtype if mu > DROWNED * n * mean_square else np.float64
+    return H_c.dtype if mu > MIN_FLOAT32_RIDGE * n * mean_square else np.float64
 
 
 def residual(Y: Array, T: Array) -> Array:
@@ -189,3 +188,61 @@ def column_squares(s: Statistics) -> Array:
     raw, mean = np.diagonal(s.G)[:-1], s.G[-1, :-1] / (s.G[-1, -1] or 1.0)
     # The difference cancels, and leaves rounding errors of this size.
     return np.asarray(np.maximum(raw - mean * s.G[-1, :-1], 1e-14 * raw))
+
+
+# Passes over all the data, the states of one group of sequences after another
+
+
+def collect(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float = 0.0) -> Statistics:
+    """Return G and Q over all the data.
+
+    mu: the ridge, if it is known already; if it is large, the products may be computed in the precision of the states.
+    """
+    if view.rows(reservoir) > MAX_COLUMNS_PER_THREAD:
+        wide = _collect_wide_here if data.executor is LOCAL else _collect_wide_elsewhere
+        result = wide(reservoir, data, view, mu)
+        mirror(result.G)
+        return result
+    n = data.frames
+
+    def statistics_of_group(data: Dataset, which: Array) -> Statistics:
+        parts = (
+            statistics_of(H_c, T, data.n_out, sample_precision(H_c, n, mu, w), w=w)
+            for H_c, T, w in stream_rows(reservoir, data, view, which)
+        )
+        s = next(parts)
+        for more in parts:
+            s += more
+        return s
+
+    return data.sum(
+        statistics_of_group, group_sequences(data.lengths, frames_for_two(data.lengths, frames_at_once(reservoir.N)))
+    )
+
+
+def _collect_wide_here(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float) -> Statistics:
+    """Return G and Q, collected in this process: there is a single G, to which all cores add."""
+    lengths, n = data.lengths, data.frames
+    result = Statistics.zeros(view.rows(reservoir), data.n_out)
+    order = np.argsort(-lengths, kind="stable")
+    long = sum(len(time_chunks(reservoir, view, lengths[[i]])) > 1 for i in order)
+    for i in order[:long]:
+        for H_c, T, w in stream_rows(reservoir, data, view, np.array([i])):
+            add_in_tiles(result, H_c, T, sample_precision(H_c, n, mu, w), w=w)
+    groups = group_sequences(lengths, frames_at_once(reservoir.N), order[long:])
+    for H_c, T, w in data.map(lambda data, which: next(stream_rows(reservoir, data, view, which)), groups):
+        add_in_tiles(result, H_c, T, sample_precision(H_c, n, mu, w), w=w)
+    return result
+
+
+def _collect_wide_elsewhere(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float) -> Statistics:
+    """Return G and Q, collected where the data are: one G for each group of sequences, then their sum."""
+    M, n = view.rows(reservoir), data.frames
+
+    def statistics_of_group(data: Dataset, which: Array) -> Statistics:
+        s = Statistics.zeros(M, data.n_out)
+        for H_c, T, w in stream_rows(reservoir, data, view, which):
+            add_in_tiles(s, H_c, T, sample_precision(H_c, n, mu, w), w=w)
+        return s
+
+    return data.sum(statistics_of_group, group_sequences(data.lengths, frames_at_once(reservoir.N)))

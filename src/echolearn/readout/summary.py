@@ -19,8 +19,8 @@ from echolearn.states.run import run
 from echolearn.validation import Array
 
 # The statistics of a unit beside shares above thresholds: mean, deviation, maximum, minimum, last state.
-MOMENTS = 5
-DISTINCT = 1e-5  # states that differ by less may be one state, computed in another order
+MOMENTS_PER_UNIT = 5
+DISTINCT_DIFFERENCE = 1e-5  # states that differ by less may be one state, computed in another order
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,23 +30,17 @@ class Summary:
     Of every unit the mean, the standard deviation, the maximum, the minimum and the last state (of units that run
     backward, the state at the first step), then the share of the steps at which it exceeds each of its thresholds: one
     row (M,) per sequence, statistic after statistic, with M = (5 + Q) N.
-
-    Attributes
-    ----------
-    delays : array of int of shape (D,)
-        The units see x_{t-d} for each of these d: W has the rows of the first delay, then those of the second, ...
-        Before the first step there is the first frame.
-    thresholds : array of shape (Q, N)
-        Ascending values of each unit, in float64.
     """
 
+    # (D,): the units see x_{t-d} for each of these d: W has the rows of the first delay, then those of the second, ...
+    # Before the first step there is the first frame
     delays: Array
-    thresholds: Array
+    thresholds: Array  # (Q, N): ascending values of each unit, in float64
 
     @property
     def statistics(self) -> int:
         """The number of statistics per unit."""
-        return MOMENTS + len(self.thresholds)
+        return MOMENTS_PER_UNIT + len(self.thresholds)
 
     def rows(self, reservoir: Reservoir, X: Sequence[Array], washout: int, dtype: DTypeLike) -> Array:
         """Return one row (M,) per sequence (steps, n_in), in float64; the first `washout` steps do not count."""
@@ -99,6 +93,8 @@ def thresholds_of(H: Array, count: int) -> Array:
     below = H[places]
     above = np.empty_like(below)
     for unit, states in enumerate(H.T):
-        after = np.searchsorted(states, below[:, unit] + DISTINCT)
-        above[:, unit] = np.where(after < len(H), states[np.minimum(after, len(H) - 1)], below[:, unit] + DISTINCT)
+        after = np.searchsorted(states, below[:, unit] + DISTINCT_DIFFERENCE)
+        above[:, unit] = np.where(
+            after < len(H), states[np.minimum(after, len(H) - 1)], below[:, unit] + DISTINCT_DIFFERENCE
+        )
     return np.asarray((below + above) / 2)

@@ -16,12 +16,13 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.execution.tree_sum import ARITY
-from echolearn.readout import conjugate_gradients, incremental, softmax
-from echolearn.readout.observation import frames_at_once
-from echolearn.readout.ridge import RIDGES
-from echolearn.readout.sketch import RANK, SAMPLE
+from echolearn.readout import softmax
+from echolearn.readout.large import conjugate_gradients, trackers
+from echolearn.readout.large.sketch import SAMPLE_FRAMES, SKETCH_RANK
+from echolearn.readout.ridge import RIDGE_PATH
 from echolearn.readout.solver import solver_for
-from echolearn.readout.statistics import TILE, WIDE
+from echolearn.readout.statistics import MAX_COLUMNS_PER_THREAD, MAX_COLUMNS_PER_TILE
+from echolearn.readout.view import frames_at_once
 from echolearn.sequences.batch import LANES
 from echolearn.training.progress import clock, say
 
@@ -61,7 +62,7 @@ class Job:
     @property
     def wide(self) -> bool:
         """Whether all cores work on one Gram matrix."""
-        return self.M > WIDE
+        return self.M > MAX_COLUMNS_PER_THREAD
 
     @property
     def iterative(self) -> bool:
@@ -115,7 +116,7 @@ def choose(job: Job, r: Rates) -> float:
     """Return the time to choose a ridge: by eigenvectors, or for a wide G with held-out frames by solutions."""
     if not job.choose:
         return 0.0
-    return len(RIDGES) * solve(job, r) if job.wide and job.held_out else job.M**3 * r.eigen
+    return len(RIDGE_PATH) * solve(job, r) if job.wide and job.held_out else job.M**3 * r.eigen
 
 
 def gradient(job: Job, K: float, r: Rates) -> float:
@@ -137,14 +138,14 @@ def ridge_readout(job: Job, r: Rates) -> float:
 def _solved_by_passes(job: Job, K: float, r: Rates) -> float:
     """Return the time of U by conjugate gradients over K frames, at most: one pass for each of them."""
     products = NARROW * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
-    return (conjugate_gradients.ITERATIONS + 1) * (states(job, K, r) + products)
+    return (conjugate_gradients.MAX_SOLVER_ITERATIONS + 1) * (states(job, K, r) + products)
 
 
 def softmax_readout(job: Job, r: Rates) -> float:
     """Return the time that the softmax readout adds: for each strength, mini-batches preconditioned by G^-1."""
-    K = max(job.frames, softmax.LEAST_STEPS * softmax.FRAMES)
-    rank = RANK if job.iterative else job.M
-    step = 2 * job.M * rank * job.n_out / softmax.FRAMES + 4 * job.M * job.n_out / job.threads
+    K = max(job.frames, softmax.MIN_STEPS_PER_STRENGTH * softmax.FRAMES_PER_BATCH)
+    rank = SKETCH_RANK if job.iterative else job.M
+    step = 2 * job.M * rank * job.n_out / softmax.FRAMES_PER_BATCH + 4 * job.M * job.n_out / job.threads
     inverse = job.M * rank**2 * (r.factor / 3 + 2 * r.flop64)
     exponentials = 2 * K * job.n_out * r.column / job.threads
     strengths = 1 if job.refine_epochs else STRENGTHS
@@ -153,7 +154,7 @@ def softmax_readout(job: Job, r: Rates) -> float:
 
 def refining(job: Job, r: Rates) -> float:
     """Return the time of the last epochs on the cross entropy: the gradient, and a step of the readout per batch."""
-    rank = RANK if job.iterative else job.M
+    rank = SKETCH_RANK if job.iterative else job.M
     steps = 1 if job.batch is None else max(1, job.frames // job.batch)
     readout_steps = steps * 2 * job.M * rank * job.n_out * _flop(job, r)
     pass_over = states(job, job.frames, r) + gradient(job, job.frames, r) + states(job, job.held_out, r)
@@ -169,7 +170,7 @@ def epoch(job: Job, r: Rates) -> float:
     if job.iterative and job.batch is None:  # U is solved by passes over all the data
         return _solved_by_passes(job, K, r) + states(job, K, r) + gradient(job, K, r) + states(job, job.held_out, r)
     if job.iterative:
-        updates = NARROW * incremental.ITERATIONS * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
+        updates = NARROW * trackers.ITERATIONS_PER_BATCH * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
         return passes_over * states(job, K, r) + updates + gradient(job, K, r) + states(job, job.held_out, r)
     validation = states(job, job.held_out, r) + 2 * job.held_out * job.M * job.n_out * _flop(job, r)
     learning = passes_over * states(job, K, r) + gram(job, K, r) + solutions * solve(job, r) + gradient(job, K, r)
@@ -203,7 +204,7 @@ def statistics_bytes(job: Job) -> float:
     units = job.N * (2 if job.bidirectional else 1)
     working = job.itemsize * (units + max(job.N, job.M) + job.n_in)  # X, f(z) and H, then X, H and H_c
     if job.wide:
-        tiles = job.threads * TILE**2 * 8
+        tiles = job.threads * MAX_COLUMNS_PER_TILE**2 * 8
         return at_work * working + K * job.M * (job.itemsize + 8) + tiles + job.M**2 * 8
     levels = math.ceil(math.log(math.ceil(job.frames / K), ARITY))  # of the tree of sums; one sum waits on each
     return at_work * (working + 8 * job.M) + (job.threads + 1 + max(1, levels)) * job.M**2 * 8
@@ -219,7 +220,7 @@ def ridge_bytes(job: Job) -> float:
 
 def softmax_bytes(job: Job) -> float:
     """Return the bytes of the softmax readout: G, its inverse while it is computed, and batches of states."""
-    K = min((job.threads + 1) * 4 * softmax.FRAMES, job.frames)
+    K = min((job.threads + 1) * 4 * softmax.FRAMES_PER_BATCH, job.frames)
     return 6 * job.M**2 * 8 + K * 3 * (job.N + job.M) * job.itemsize  # in parts, joined, and in use
 
 
@@ -246,7 +247,7 @@ def nbytes(job: Job) -> float:
 
 def iterative_bytes(job: Job) -> float:
     """Return the bytes without G: a sketch while it is computed, conjugate gradients, and batches of states and H_c."""
-    sketch = job.M * (SAMPLE * (job.itemsize + 8) + 2 * RANK * 8)
+    sketch = job.M * (SAMPLE_FRAMES * (job.itemsize + 8) + 2 * SKETCH_RANK * 8)
     K = frames_at_once(job.N) if not job.epochs else max(frames_at_once(job.N), job.batch or 0, job.longest)
     return sketch + 8 * job.M * job.n_out * 8 + (job.threads + 1) * K * 4 * job.M * job.itemsize
 

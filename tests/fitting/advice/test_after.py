@@ -13,7 +13,7 @@ from echolearn.datasets import mackey_glass
 from echolearn.exceptions import PoorFitWarning, ReadoutWarning
 from echolearn.fitting.advice.after import Outcome, _remark_on_strength, lag, last_value_error
 from echolearn.readout.ridge import solve, solve_without
-from echolearn.readout.softmax import STRENGTHS
+from echolearn.readout.softmax import SOFTMAX_STRENGTHS
 from echolearn.readout.statistics import statistics_of
 
 RNG = np.random.default_rng(0)
@@ -121,7 +121,7 @@ def test_a_strength_at_an_edge_where_other_logits_are_better(strength, edge, fac
     Y = factor * np.stack([np.zeros(2000), logit], axis=1)
     outcome = Outcome([np.empty((2000, 0))], [labels], [Y], [np.ones(2000)], True)
     unseen, fit = SimpleNamespace(outcome=lambda: outcome), SimpleNamespace(square=4.0, n=2.0)
-    found = _remark_on_strength(unseen, strength, fit, STRENGTHS)
+    found = _remark_on_strength(unseen, strength, fit, SOFTMAX_STRENGTHS)
     expected = (edge, factor) in [("upper", 3.0), ("lower", 0.15)]
     assert [f"at the {edge} edge" in text for text in found.values()] == [True] * expected
 

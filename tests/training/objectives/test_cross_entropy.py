@@ -7,11 +7,11 @@ import toys
 from echolearn import ESNClassifier
 from echolearn.exceptions import TrainingWarning
 from echolearn.readout import softmax
-from echolearn.readout.collect import collect
 from echolearn.readout.network import Network, Readout
-from echolearn.readout.observation import Task
 from echolearn.readout.ridge import solve
 from echolearn.readout.solver import ExactFit
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.dataset import Dataset
@@ -74,7 +74,7 @@ def plan(**changes):
 def objective(held_out=None, task=Task(), **changes):  # noqa: B008
     s = collect(RESERVOIR, DATA, task)
     fit = ExactFit(solve(s, 0.1, intercept=True), 0.1, s)
-    network = Network(RESERVOIR, Readout(softmax.SPREAD * fit.U, True, 0.1, strength=1e-3), task.view())
+    network = Network(RESERVOIR, Readout(softmax.LOGIT_SPREAD * fit.U, True, 0.1, strength=1e-3), task.view())
     return CrossEntropyObjective(network, DATA, held_out, task, plan(**changes), fit=fit)
 
 

@@ -6,10 +6,10 @@ import pytest
 import toys
 from echolearn.gradients.batch import batch_gradient
 from echolearn.gradients.gradients import Gradients
-from echolearn.readout import tracking
-from echolearn.readout.collect import collect
-from echolearn.readout.observation import Task, observe
+from echolearn.readout import trackers
 from echolearn.readout.ridge import loss, solve, squared_error
+from echolearn.readout.statistics import collect
+from echolearn.readout.view import Task, observe
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences import batch
@@ -137,8 +137,8 @@ def test_the_first_epoch_of_case_1_is_that_of_case_2():
 
 def test_case_1_holds_the_readout_of_the_epoch_before_and_makes_one_pass(monkeypatch):
     passes, used = [], []
-    real_collect, real_observe, real_gradient = tracking.collect, module.observe_sequences, module.batch_gradient
-    monkeypatch.setattr(tracking, "collect", lambda *a: (passes.append("statistics"), real_collect(*a))[1])
+    real_collect, real_observe, real_gradient = trackers.collect, module.observe_sequences, module.batch_gradient
+    monkeypatch.setattr(trackers, "collect", lambda *a: (passes.append("statistics"), real_collect(*a))[1])
     monkeypatch.setattr(module, "whole_groups", lambda data, N: data.frames)
     monkeypatch.setattr(module, "observe_sequences", lambda *a: (passes.append("gradient"), real_observe(*a))[1])
     monkeypatch.setattr(
@@ -155,7 +155,7 @@ def test_case_1_holds_the_readout_of_the_epoch_before_and_makes_one_pass(monkeyp
     expected = solve(collect(before, DATA, Task()), 0.1, intercept=True)
     np.testing.assert_allclose(o.tracker.gradient_readout(), expected, rtol=1e-9)
     passes.clear()
-    monkeypatch.setattr(tracking, "KEPT", 0)  # with little data, one pass serves both
+    monkeypatch.setattr(trackers, "MAX_KEPT_STATES", 0)  # with little data, one pass serves both
     two = objective(case=2)
     run_one_epoch(two)
     run_one_epoch(two, 2)

@@ -13,10 +13,10 @@ from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, Val
 from echolearn.fitting.data import OpenedTargets
 from echolearn.fitting.start import Prediction
 from echolearn.readout.network import Loss, Network, probabilities, sum_of_errors
-from echolearn.readout.observation import observe
 from echolearn.readout.ridge import solve_without, squared_error
 from echolearn.readout.solver import Ridge, RidgeFit
 from echolearn.readout.statistics import Statistics, statistics_of
+from echolearn.readout.view import observe
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences

@@ -20,10 +20,10 @@ from echolearn.gradients.gradients import Gradients
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.network import Network, probabilities, sum_of_errors
-from echolearn.readout.observation import Task, observe
 from echolearn.readout.softmax import PreconditionedMomentum, cross_entropy, entropy
 from echolearn.readout.solver import RidgeFit
 from echolearn.readout.statistics import residual, weighted
+from echolearn.readout.view import Task, observe
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, split_minibatch
 from echolearn.sequences.dataset import Dataset

@@ -1,7 +1,7 @@
 """The squared error with the readout in closed form: E(W, W_rec) = min_U ||H_c U - T||² + mu ||U||².
 
 In each step: states -> statistics -> U -> gradients -> new weights. Case 2 takes the gradient at the U of the current
-weights, Case 1 at an older one; a readout tracker (`readout.tracking`, `readout.incremental`) provides it.
+weights, Case 1 at an older one; a readout tracker (`readout.trackers`, `readout.large.trackers`) provides it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from echolearn.gradients.batch import BatchGradient, batch_gradient
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
-from echolearn.readout.observation import FRAMES, Observation, Task
 from echolearn.readout.solver import solver_for
 from echolearn.readout.statistics import Statistics
-from echolearn.readout.tracking import FullBatchTracker, MiniBatchTracker, observe_sequences, whole_groups
+from echolearn.readout.trackers import FullBatchTracker, MiniBatchTracker, observe_sequences, whole_groups
+from echolearn.readout.view import MAX_FRAMES_PER_PASS, Observation, Task
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.batch import group_sequences, split_minibatch
@@ -233,4 +233,4 @@ def gives_finite_states(reservoir: Reservoir, data: Dataset) -> bool:
     def part(data: Dataset, which: Array) -> bool:
         return bool(np.isfinite(run(reservoir, data.batch(which)).H).all())
 
-    return all(data.map(part, group_sequences(data.lengths, FRAMES)))
+    return all(data.map(part, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))

@@ -1,6 +1,6 @@
 """The error at the top of a stack: all its layers learn jointly.
 
-Squared error: each layer keeps running statistics as in `readout.tracking`, and running values of P = dE/dU of its
+Squared error: each layer keeps running statistics as in `readout.trackers`, and running values of P = dE/dU of its
 readout. With all sequences in one batch, these are those of the current weights, and the gradient is exact. Cross
 entropy: the softmax readout V of every layer takes steps that are preconditioned by the Gram matrix of its layer.
 """
@@ -18,11 +18,11 @@ from echolearn.gradients.stacked_network import StackedNetwork, stacked_outputs
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.network import Loss, sum_of_errors
-from echolearn.readout.observation import FRAMES
 from echolearn.readout.softmax import PreconditionedMomentum
 from echolearn.readout.solver import ExactFit
 from echolearn.readout.statistics import Statistics
-from echolearn.readout.tracking import TURNOVER
+from echolearn.readout.trackers import TURNOVERS_PER_EPOCH
+from echolearn.readout.view import MAX_FRAMES_PER_PASS
 from echolearn.sequences.batch import group_sequences, split_evenly
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives.cross_entropy import RATE
@@ -48,7 +48,7 @@ class JointPlan:
 class RunningPass(FullPass):
     """Running statistics and P of each layer, of the size of a full pass, in which those of older weights fade.
 
-    As in `readout.tracking.fade_in`, except that the first mini-batches, until all frames have been seen, count alike.
+    As in `readout.trackers.fade_in`, except that the first mini-batches, until all frames have been seen, count alike.
     """
 
     def __init__(self, statistics: Sequence[Statistics]):
@@ -76,7 +76,7 @@ class RunningPass(FullPass):
         """Return the weight of the mini-batch, and count its share as seen."""
         seen = self.seen.get(name, 0.0)
         self.seen[name] = min(1.0, seen + self.share)
-        return min(1.0, max(TURNOVER * self.share, self.share / (seen + self.share)))
+        return min(1.0, max(TURNOVERS_PER_EPOCH * self.share, self.share / (seen + self.share)))
 
     def state_dict(self) -> tuple[Tensors, Facts]:
         """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
@@ -191,7 +191,7 @@ class StackedObjective:
         def part(which: Array) -> tuple[float, float]:
             return sum_of_errors(self.loss, *stacked_outputs(network, data.batch(which), data.per_step))
 
-        parts = list(map_in_order(part, group_sequences(data.lengths, FRAMES)))
+        parts = list(map_in_order(part, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))
         return sum(e for e, _ in parts) / sum(n for _, n in parts)
 
     def measurements(self) -> dict[str, float]:

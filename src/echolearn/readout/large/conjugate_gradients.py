@@ -5,7 +5,7 @@ K M n_out, so a few conjugate gradients on
 
     (H_c'H_c + mu I) U = H_c'T,        the intercept (last row of U) not penalised,
 
-are far cheaper. A sketch of G (`readout.sketch`) as preconditioner keeps their number small. Where targets have weights
+are far cheaper. A sketch of G (`sketch.py`) as preconditioner keeps their number small. Where targets have weights
 w, diag(w) stands between the two factors of every product.
 """
 
@@ -19,19 +19,19 @@ from scipy import linalg
 
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.fingerprints import weights_fingerprint
+from echolearn.readout.large.sketch import Operator, Sketch
 from echolearn.readout.network import apply_readout
-from echolearn.readout.observation import FRAMES, ReadoutView, stream_states
 from echolearn.readout.ridge import refuse_infinite
-from echolearn.readout.sketch import Operator, Sketch
 from echolearn.readout.statistics import residual, weighted
+from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, stream_states
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
-ITERATIONS = 8  # at most
-TOLERANCE = 3e-3  # an iteration that lowers E by a smaller share is the last one
-SPANNED = 1e-5  # weaker directions, relative to the strongest one, are rounding errors of float32
+MAX_SOLVER_ITERATIONS = 8  # at most
+SOLVER_TOLERANCE = 3e-3  # an iteration that lowers E by a smaller share is the last one
+MIN_RELATIVE_DIRECTION = 1e-5  # weaker directions, relative to the strongest one, are rounding errors of float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def conjugate_gradients(
     mu: float,
     *,
     iterations: int | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float = SOLVER_TOLERANCE,
     pause: Callable[[Progress], object] = lambda at: None,
 ) -> Progress:
     """Return the progress after further iterations.
@@ -67,7 +67,7 @@ def conjugate_gradients(
     All columns of U share their directions (O'Leary's block conjugate gradients, 1980): the step D S^-1 D'R, with
     S = D'(G + mu I)D, is the best one in the span of D, and lowers E by tr(R'D S^-1 D'R), so that E is always known.
     """
-    iterations = ITERATIONS if iterations is None else iterations
+    iterations = MAX_SOLVER_ITERATIONS if iterations is None else iterations
     while at.count < iterations:
         D = _orthonormal(at.D)
         A = product(D) + penalised(D, mu)
@@ -96,7 +96,9 @@ def _inverse_of(S: Array) -> Array:
     """Return S^-1 (n_out, n_out), without the directions that are nothing but rounding errors."""
     scale = np.sqrt(np.diag(S).clip(0))
     scale = ratio(np.ones_like(scale), scale)
-    return np.asarray(scale[:, None] * linalg.pinvh((S + S.T) / 2 * scale[:, None] * scale, rtol=SPANNED) * scale)
+    return np.asarray(
+        scale[:, None] * linalg.pinvh((S + S.T) / 2 * scale[:, None] * scale, rtol=MIN_RELATIVE_DIRECTION) * scale
+    )
 
 
 def penalised(U: Array, mu: float) -> Array:
@@ -181,20 +183,20 @@ def _first_pull(reservoir: Reservoir, data: Dataset, view: ReadoutView, U: Array
             result += _Pull(-_times_rows(H, X, weighted_R, intercept=view.intercept), float(np.vdot(R, weighted_R)))
         return result
 
-    return data.sum(pull, group_sequences(data.lengths, FRAMES))
+    return data.sum(pull, group_sequences(data.lengths, MAX_FRAMES_PER_PASS))
 
 
 def _gram_product(reservoir: Reservoir, data: Dataset, view: ReadoutView, D: Array) -> Array:
     """Return H_c'(H_c D) over all the data."""
     M = view.rows(reservoir)
 
-    def part(data: Dataset, which: Array) -> Array:
+    def product_of_group(data: Dataset, which: Array) -> Array:
         result = np.zeros((M, data.n_out))
         for H, X, _, w in stream_states(reservoir, view, data.batch(which)):
             result += _times_rows(H, X, weighted(apply_readout(H, X, D), w), intercept=view.intercept)
         return result
 
-    return np.asarray(data.sum(part, group_sequences(data.lengths, FRAMES)))
+    return np.asarray(data.sum(product_of_group, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))
 
 
 def _times_rows(H: Array, X: Array, Y: Array, *, intercept: bool) -> Array:

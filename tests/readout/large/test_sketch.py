@@ -8,10 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toys
-from echolearn.readout.observation import Task, observe
+from echolearn.readout.large.sketch import (
+    TAIL_VARIANCE,
+    choose_ridge_by_sample,
+    make_sketch,
+    sample_rows,
+    sample_sequences,
+)
 from echolearn.readout.ridge import choose_ridge, solve
-from echolearn.readout.sketch import TAIL, choose_ridge_by_sample, make_sketch, sample_rows, sample_sequences
 from echolearn.readout.statistics import column_squares, statistics_of
+from echolearn.readout.view import Task, observe
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
@@ -66,7 +72,7 @@ def test_the_inverse_is_that_of_the_matrix_it_stands_for(rank):
     H_c, _ = problem(2, 50, 12, 1)
     sketch = make_sketch(H_c, 500, rank)
     V, M = sketch.V, 12
-    assert sketch.tail == pytest.approx(TAIL * sketch.values[-1])
+    assert sketch.tail == pytest.approx(TAIL_VARIANCE * sketch.values[-1])
     G = np.zeros((M + 1, M + 1))
     G[:M, :M] = V @ np.diag(sketch.values) @ V.T + sketch.tail * (np.eye(M) - V @ V.T)
     full = np.append(sketch.mean, 1.0)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echolearn.readout import observation
-from echolearn.readout.observation import (
+from echolearn.readout import view as views
+from echolearn.readout.view import (
     ReadoutView,
     Task,
     frames_at_once,
@@ -87,7 +87,7 @@ def test_streamed_states_are_those_of_the_whole_batch(lengths, task, frames):
     reservoir, batch = network(), data_of(lengths).batch(range(len(lengths)))
     seen = observe(reservoir, task, batch)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(observation, "FRAMES", frames)
+        patch.setattr(views, "MAX_FRAMES_PER_PASS", frames)
         chunks = list(stream_states(reservoir, task, batch))
     assert task.targets == "last" or max(len(H) for H, _, _, _ in chunks) <= max(frames, len(lengths))
     assert all(w is None for _, _, _, w in chunks)
@@ -100,7 +100,7 @@ def test_streamed_states_are_those_of_the_whole_batch(lengths, task, frames):
 def test_streamed_rows_of_a_long_sequence_are_those_of_the_whole(washout, monkeypatch):
     reservoir, data, view = network(), data_of([50]), ReadoutView(washout)
     seen = observe(reservoir, view, data.batch([0]))
-    monkeypatch.setattr(observation, "FRAMES", 8)
+    monkeypatch.setattr(views, "MAX_FRAMES_PER_PASS", 8)
     chunks = list(stream_rows(reservoir, data, view, np.array([0])))
     assert len(chunks) == 7
     H_c, T = (np.concatenate(parts) for parts in list(zip(*chunks, strict=True))[:2])
@@ -118,14 +118,14 @@ def test_streamed_rows_of_a_long_sequence_are_those_of_the_whole(washout, monkey
     ],
 )
 def test_sequences_stay_whole_where_frames_depend_on_later_ones_or_on_targets(view, more, monkeypatch):
-    monkeypatch.setattr(observation, "FRAMES", 7)
+    monkeypatch.setattr(views, "MAX_FRAMES_PER_PASS", 7)
     reservoir = network(**more)
     assert view.needs_whole_sequences(reservoir)
     assert time_chunks(reservoir, view, np.array([30])) == [slice(None)]
 
 
 def test_only_a_single_long_sequence_is_cut(monkeypatch):
-    monkeypatch.setattr(observation, "FRAMES", 7)
+    monkeypatch.setattr(views, "MAX_FRAMES_PER_PASS", 7)
     assert not ReadoutView(2).needs_whole_sequences(network())
     assert time_chunks(network(), ReadoutView(2), np.array([30, 9])) == [slice(None)]
     chunks = time_chunks(network(), ReadoutView(2), np.array([30]))
@@ -134,6 +134,6 @@ def test_only_a_single_long_sequence_is_cut(monkeypatch):
 
 
 def test_large_networks_take_fewer_frames_at_once():
-    assert frames_at_once(100) == frames_at_once(2000) == observation.FRAMES
-    assert frames_at_once(10_000) * 10_000 <= observation.NUMBERS
+    assert frames_at_once(100) == frames_at_once(2000) == views.MAX_FRAMES_PER_PASS
+    assert frames_at_once(10_000) * 10_000 <= views.MAX_NUMBERS_PER_PASS
     assert frames_at_once(10**9) == 1

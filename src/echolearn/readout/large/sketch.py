@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from echolearn.readout.observation import FRAMES, ReadoutView, observe
 from echolearn.readout.ridge import choose_ridge, refuse_infinite
 from echolearn.readout.statistics import Statistics, statistics_of, weighted
+from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, observe
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
@@ -23,39 +23,24 @@ from echolearn.validation import Array
 Operator = Callable[[Array], Array]  # a linear map of (M, n_out) to (M, n_out)
 Rows = tuple[Array, Array, Array | None]  # H_c (k, M), T, and the weights (k,) of the targets; None: all are 1
 
-SAMPLE = 3000  # frames from which a sketch is made
-RANK = 750  # directions that it keeps
-TAIL = 0.6  # variance in all other directions, in units of the weakest direction kept
+SAMPLE_FRAMES = 3000  # frames from which a sketch is made
+SKETCH_RANK = 750  # directions that it keeps
+TAIL_VARIANCE = 0.6  # variance in all other directions, in units of the weakest direction kept
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
     """An approximation of G of n frames: [H X] has the mean `mean`, and about it a Gram matrix of low rank plus a tail,
 
-        V diag(values) V' + tail (I - VV').
-
-    Attributes
-    ----------
-    V : array of shape (M - 1, r)
-        The leading directions, orthonormal.
-    values : array of shape (r,)
-        Their eigenvalues, from large to small.
-    tail : float
-        The eigenvalue of all other directions.
-    mean : array of shape (M - 1,)
-        The mean of the columns of H_c, without that of the intercept.
-    n : float
-        The number of frames that the sketch stands for.
-    square : float
-        The mean diagonal of the Gram matrix about the mean, from the sampled rows.
+    V diag(values) V' + tail (I - VV').
     """
 
-    V: Array
-    values: Array
-    tail: float
-    mean: Array
-    n: float
-    square: float
+    V: Array  # (M - 1, r): the leading directions, orthonormal
+    values: Array  # (r,): their eigenvalues, from large to small
+    tail: float  # the eigenvalue of all other directions
+    mean: Array  # (M - 1,): the mean of the columns of H_c, without that of the intercept
+    n: float  # the number of frames that the sketch stands for
+    square: float  # the mean diagonal of the Gram matrix about the mean, from the sampled rows
 
     def inverse(self, mu: float) -> Operator:
         """Return the function R (M, n_out) -> (G + mu I)^-1 R, with the intercept not penalised.
@@ -78,7 +63,7 @@ class Sketch:
         return apply
 
 
-def make_sketch(H_c: Array, n: float, rank: int = RANK, *, w: Array | None = None) -> Sketch:
+def make_sketch(H_c: Array, n: float, rank: int = SKETCH_RANK, *, w: Array | None = None) -> Sketch:
     """Return the sketch of n frames from a sample of rows of H_c (k, M).
 
     The last column is ones; without an intercept it is zeros, and nothing is centred.
@@ -103,7 +88,7 @@ def make_sketch(H_c: Array, n: float, rank: int = RANK, *, w: Array | None = Non
     V = H.T @ (E / np.sqrt(values)).astype(H.dtype) if k < M else np.ascontiguousarray(E, H.dtype)
     scale = n / (k if w is None else float(w.sum()))
     square = scale * float(np.trace(small)) / M
-    tail = TAIL * scale * float(values[-1]) if len(values) else 0.0
+    tail = TAIL_VARIANCE * scale * float(values[-1]) if len(values) else 0.0
     return Sketch(V, scale * values, tail, mean, n, square)
 
 
@@ -129,7 +114,7 @@ def sample_rows(
     reservoir: Reservoir, data: Dataset, view: ReadoutView, rng: np.random.Generator, frames: int | None = None
 ) -> Rows:
     """Return about `frames` rows of H_c with their targets: a quarter of the rows of random sequences, at most all."""
-    frames = SAMPLE if frames is None else frames
+    frames = SAMPLE_FRAMES if frames is None else frames
     order, count = rng.permutation(len(data.X)), view.targets_per_sequence(data)
     counts = np.cumsum(count[order])
     chosen = order[: 1 + int(np.searchsorted(counts, 4 * frames))]
@@ -141,7 +126,7 @@ def sample_rows(
         return seen.H_c[pick], seen.T[pick], w[pick]
 
     items = []
-    for which in group_sequences(data.lengths[chosen], FRAMES):
+    for which in group_sequences(data.lengths[chosen], MAX_FRAMES_PER_PASS):
         k = int(count[chosen[which]].sum())
         items.append((chosen[which], rng.permutation(k)[: int(np.ceil(share * k))]))
     H_c, T, w = zip(*data.map(pick_rows, items), strict=True)

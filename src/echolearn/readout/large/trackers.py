@@ -1,6 +1,6 @@
 """A readout that is kept up to date while the weights of a large network change, without running statistics.
 
-The exact method (`readout.tracking`) adds each mini-batch to G and solves for U again: M² operations per frame and M³
+The exact one (`readout/trackers.py`) adds each mini-batch to G and solves for U again: M² operations per frame and M³
 per batch. Here a mini-batch moves U by a few conjugate gradients on its own states, preconditioned by a sketch of G.
 """
 
@@ -13,19 +13,19 @@ from numpy.typing import DTypeLike
 
 from echolearn.execution.threads import map_in_order, thread_count
 from echolearn.modelfile.layout import Facts, Tensors
-from echolearn.readout import sketch as sketches
-from echolearn.readout.conjugate_gradients import column_dots, penalised, ratio, solve_iteratively
-from echolearn.readout.observation import Observation, ReadoutView, Task, observe
-from echolearn.readout.sketch import Operator, Rows, Sketch, make_sketch, sample_rows, sample_sequences
+from echolearn.readout.large import sketch as sketches
+from echolearn.readout.large.conjugate_gradients import column_dots, penalised, ratio, solve_iteratively
+from echolearn.readout.large.sketch import Operator, Rows, Sketch, make_sketch, sample_rows, sample_sequences
 from echolearn.readout.statistics import Statistics, weighted
-from echolearn.readout.tracking import TURNOVER, Kept
+from echolearn.readout.trackers import TURNOVERS_PER_EPOCH, Kept
+from echolearn.readout.view import Observation, ReadoutView, Task, observe
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
-START = 100_000  # frames from which the first U is solved
-RENEWAL = 16  # mini-batches after which the sketch is renewed, as the weights have changed
-ITERATIONS = 4  # conjugate gradients per mini-batch
+FIRST_SOLUTION_FRAMES = 100_000  # frames from which the first U is solved
+BATCHES_PER_SKETCH = 16  # mini-batches after which the sketch is renewed, as the weights have changed
+ITERATIONS_PER_BATCH = 4  # conjugate gradients per mini-batch
 
 
 def solve_from_sample(
@@ -89,7 +89,7 @@ class IterativeFullBatch:
 
 
 class IterativeMiniBatches:
-    """A `MiniBatchTracker` whose U is moved by every mini-batch, with a sketch that is renewed every `RENEWAL` of them.
+    """A `MiniBatchTracker` whose U is moved by every mini-batch; a sketch serves `BATCHES_PER_SKETCH` of them.
 
     Case 2 takes the gradient at the U after the mini-batch, Case 1 at the U at the beginning of the epoch.
     """
@@ -114,7 +114,7 @@ class IterativeMiniBatches:
     def _started(self, reservoir: Reservoir) -> Array:
         """Return U; the first one is solved from a part of the data, with a ridge in proportion to that part."""
         if self.U is None:
-            part = sample_sequences(self.data, self.task, START, self.rng)
+            part = sample_sequences(self.data, self.task, FIRST_SOLUTION_FRAMES, self.rng)
             mu = self.mu * self.task.target_count(part) / self.n
             self.U = solve_from_sample(reservoir, part, self.task, mu, self.rng).astype(self.data.dtype)
         return self.U
@@ -139,9 +139,9 @@ class IterativeMiniBatches:
         # A share that is a NumPy float64 would turn all that follows into float64.
         self.U = update_readout(self.U, rows, self.inverse, self.mu, float(share))
         for H_c, _, w in rows:
-            count = int(np.ceil(sketches.SAMPLE / RENEWAL / len(rows)))
+            count = int(np.ceil(sketches.SAMPLE_FRAMES / BATCHES_PER_SKETCH / len(rows)))
             self.recent.append(H_c[self._drawn(len(H_c), count, w)])
-        if len(self.recent) >= RENEWAL * len(rows):
+        if len(self.recent) >= BATCHES_PER_SKETCH * len(rows):
             self._renew(np.vstack(self.recent))
         U = self.U if self.case == 2 or self.held is None else self.held
         return U, float(sum(len(T) if w is None else w.sum() for _, T, w in rows))
@@ -188,8 +188,8 @@ def update_readout(
     mu: float,
     share: float,
     *,
-    turnover: float = TURNOVER,
-    iterations: int = ITERATIONS,
+    turnover: float = TURNOVERS_PER_EPOCH,
+    iterations: int = ITERATIONS_PER_BATCH,
 ) -> Array:
     """Return U after one more mini-batch, given in parts as rows (H_c, T, w), without statistics.
 

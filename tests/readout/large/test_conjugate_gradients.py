@@ -13,12 +13,11 @@ from echolearn import ESNRegressor
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.readout import solver
-from echolearn.readout.collect import collect
-from echolearn.readout.conjugate_gradients import Progress, conjugate_gradients, penalised, solve_iteratively
-from echolearn.readout.observation import Task
+from echolearn.readout.large.conjugate_gradients import Progress, conjugate_gradients, penalised, solve_iteratively
+from echolearn.readout.large.sketch import make_sketch, sample_rows
 from echolearn.readout.ridge import loss, solve
-from echolearn.readout.sketch import make_sketch, sample_rows
-from echolearn.readout.statistics import statistics_of
+from echolearn.readout.statistics import collect, statistics_of
+from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
@@ -111,7 +110,7 @@ def test_every_pass_and_the_error_are_reported():
 @pytest.mark.parametrize("learn", ["none", "both"])
 def test_a_readout_that_is_stopped_between_passes_resumes_to_the_bit(learn, tmp_path, monkeypatch):
     """Stopped after every second pass: the bits of a fit that was not interrupted."""
-    monkeypatch.setattr(solver, "LARGE", 20)
+    monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 20)
     five = {**conjugate_gradients.__kwdefaults__, "iterations": 5, "tolerance": -1.0}
     monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", five)
     esn = ESNRegressor(20, connections=4, learn=learn, epochs=2, ridge=0.1, random_state=0)

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import toys
-from echolearn.readout import tracking
-from echolearn.readout.collect import collect
-from echolearn.readout.observation import Task
+from echolearn.readout import trackers
 from echolearn.readout.ridge import solve
-from echolearn.readout.statistics import Statistics
-from echolearn.readout.tracking import ExactFullBatch, ExactMiniBatches, fade_in
+from echolearn.readout.statistics import Statistics, collect
+from echolearn.readout.trackers import ExactFullBatch, ExactMiniBatches, fade_in
+from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
@@ -28,10 +27,10 @@ def solution(reservoir, scale=1.0, task=Task()):  # noqa: B008
 def passes(monkeypatch):
     """Count the passes that a tracker makes over the data, those that keep what they see included."""
     made = []
-    monkeypatch.setattr(tracking, "collect", lambda *args: (made.append(args[0]), collect(*args))[1])
-    real = tracking.observe_sequences
-    monkeypatch.setattr(tracking, "observe_sequences", lambda *args: (made.append(args[0]), real(*args))[1])
-    monkeypatch.setattr(tracking, "whole_groups", lambda data, N: data.frames)  # one group, so one call per pass
+    monkeypatch.setattr(trackers, "collect", lambda *args: (made.append(args[0]), collect(*args))[1])
+    real = trackers.observe_sequences
+    monkeypatch.setattr(trackers, "observe_sequences", lambda *args: (made.append(args[0]), real(*args))[1])
+    monkeypatch.setattr(trackers, "whole_groups", lambda data, N: data.frames)  # one group, so one call per pass
     return made
 
 
@@ -89,10 +88,10 @@ def test_what_the_readout_sees_is_kept_for_the_gradient_of_little_data(passes, m
     tracker = ExactFullBatch(DATA, Task(), MU, 2)
     tracker.begin_epoch(RESERVOIR, pause)
     [seen] = tracker.kept
-    np.testing.assert_array_equal(seen.H_c, tracking.observe(RESERVOIR, Task(), DATA.batch(range(len(DATA.X)))).H_c)
+    np.testing.assert_array_equal(seen.H_c, trackers.observe(RESERVOIR, Task(), DATA.batch(range(len(DATA.X)))).H_c)
     tracker.finish(None)
     assert tracker.kept is None  # the weights move
-    monkeypatch.setattr(tracking, "KEPT", 1)
+    monkeypatch.setattr(trackers, "MAX_KEPT_STATES", 1)
     tracker.begin_epoch(RESERVOIR, pause)
     assert tracker.kept is None
     np.testing.assert_allclose(tracker.gradient_readout(), solution(RESERVOIR), rtol=1e-9)
@@ -146,8 +145,8 @@ def test_case_1_holds_one_readout_for_the_whole_epoch():
 def plenty(monkeypatch):
     """Let few frames per column of H_c be enough, so that the statistics of these data take every third one."""
     columns = RESERVOIR.N + 2 + 1
-    monkeypatch.setattr(tracking, "PLENTY", DATA.frames / (3.5 * columns))
-    monkeypatch.setattr(tracking, "MOST", 4)
+    monkeypatch.setattr(trackers, "PLENTIFUL_FRAMES_PER_COLUMN", DATA.frames / (3.5 * columns))
+    monkeypatch.setattr(trackers, "MAX_FRAME_STRIDE", 4)
 
 
 def test_of_plenty_frames_the_running_statistics_take_every_third_three_times(plenty):
@@ -156,7 +155,7 @@ def test_of_plenty_frames_the_running_statistics_take_every_third_three_times(pl
     tracker.statistics.n = DATA.frames
     [(seen, found)] = tracker.observe(RESERVOIR, [which])
     steps = np.concatenate([np.arange(2, len(X[i])) for i in which])
-    H_c = [tracking.observe(RESERVOIR, Task(washout=2), DATA.batch([i])).H_c for i in which]
+    H_c = [trackers.observe(RESERVOIR, Task(washout=2), DATA.batch([i])).H_c for i in which]
     rows, n = np.concatenate(H_c)[steps % 3 == 1], len(steps)
     np.testing.assert_allclose(found.G, rows.T @ rows * (n / len(rows)), rtol=1e-10)
     T = np.concatenate([VALUES[i][2:] for i in which])[steps % 3 == 1]

@@ -12,19 +12,19 @@ from typing import Protocol
 import numpy as np
 
 from echolearn.modelfile.layout import Facts, Tensors
-from echolearn.readout.collect import collect
-from echolearn.readout.observation import Observation, ReadoutView, Task, frames_at_once, observe
 from echolearn.readout.ridge import solve
-from echolearn.readout.statistics import Statistics, product_precision, sample_precision, statistics_of
+from echolearn.readout.statistics import Statistics, collect, product_precision, sample_precision, statistics_of
+from echolearn.readout.view import Observation, ReadoutView, Task, frames_at_once, observe
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import frames_for_two, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
-KEPT = 2**23  # numbers in the states of all the data, up to which they are kept from the pass for U to the gradient
-TURNOVER = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)
-PLENTY = 50  # frames per column of H_c that are enough for running statistics: of more, only every k-th is taken,
-MOST = 2  # k at most; and U is solved for every k-th mini-batch. Neighbouring frames, and U, are much alike
+MAX_KEPT_STATES = 2**23  # numbers in all states, up to which they are kept from the pass for U to the gradient
+TURNOVERS_PER_EPOCH = 1.8  # how often one epoch replaces the running statistics (see `fade_in`)
+# frames per column of H_c that are enough for running statistics: of more, only every k-th is taken,
+PLENTIFUL_FRAMES_PER_COLUMN = 50
+MAX_FRAME_STRIDE = 2  # k at most; and U is solved for every k-th mini-batch. Neighbouring frames, and U, are much alike
 
 Kept = list[object]  # what an executor has kept of each part of a mini-batch, for its `map_kept` and `sum_kept`
 
@@ -119,7 +119,7 @@ class ExactFullBatch:
         """Return the statistics of all the data; what the readout sees of little data is kept for the gradient."""
         data, mu = self.data, self.mu
         all_frames = self.task.targets == "all" and not self.with_statistics
-        if not all_frames or data.frames * reservoir.N > KEPT:
+        if not all_frames or data.frames * reservoir.N > MAX_KEPT_STATES:
             return collect(reservoir, data, view, mu)
         frames, n_out = data.frames, data.n_out
 
@@ -200,7 +200,9 @@ class ExactMiniBatches:
         assert self.statistics is not None
         if self.task.pooling is not None or self.task.targets != "all":
             return 1  # the frames with targets are no neighbours
-        return int(np.clip(self.statistics.n // (PLENTY * len(self.statistics.G)), 1, MOST))
+        return int(
+            np.clip(self.statistics.n // (PLENTIFUL_FRAMES_PER_COLUMN * len(self.statistics.G)), 1, MAX_FRAME_STRIDE)
+        )
 
     def observe(self, reservoir: Reservoir, parts: list[Array]) -> Kept:
         assert self.statistics is not None
@@ -258,6 +260,6 @@ def fade_in(statistics: Statistics, batch: Statistics, share: float) -> Statisti
 
     w is the share of the batch in all frames, so that G keeps the size of a full pass while older weights fade.
     """
-    statistics.scale(max(0.0, 1 - TURNOVER * share))
-    statistics += batch.scale(TURNOVER)
+    statistics.scale(max(0.0, 1 - TURNOVERS_PER_EPOCH * share))
+    statistics += batch.scale(TURNOVERS_PER_EPOCH)
     return statistics

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.readout import incremental, sketch, solver
-from echolearn.readout.collect import collect
-from echolearn.readout.conjugate_gradients import conjugate_gradients
-from echolearn.readout.incremental import (
+from echolearn.readout import solver
+from echolearn.readout.large import sketch, trackers
+from echolearn.readout.large.conjugate_gradients import conjugate_gradients
+from echolearn.readout.large.sketch import make_sketch
+from echolearn.readout.large.trackers import (
     IterativeFullBatch,
     IterativeMiniBatches,
     solve_from_sample,
     update_readout,
 )
-from echolearn.readout.observation import Task
 from echolearn.readout.ridge import loss, solve
-from echolearn.readout.sketch import make_sketch
-from echolearn.readout.statistics import statistics_of
-from echolearn.readout.tracking import fade_in
+from echolearn.readout.statistics import collect, statistics_of
+from echolearn.readout.trackers import fade_in
+from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 
@@ -153,7 +153,7 @@ def test_an_epoch_begins_with_the_readout_that_the_validation_has_solved(case, t
     tracker.begin_epoch(RESERVOIR, lambda: None)
     tracker.finish(None)
     U, solved = tracker.readout(LATER), []
-    monkeypatch.setattr(incremental, "solve_iteratively", lambda *_, **__: solved.append(1) or U)
+    monkeypatch.setattr(trackers, "solve_iteratively", lambda *_, **__: solved.append(1) or U)
     tracker.begin_epoch(LATER, lambda: None)
     assert (solved == []) == known
     if known:
@@ -173,7 +173,7 @@ def test_mini_batches_of_case_1_take_the_readout_at_the_beginning_of_the_epoch()
 
 @pytest.mark.usefixtures("converged")
 def test_the_first_readout_is_that_of_some_sequences_with_their_share_of_the_ridge(monkeypatch):
-    monkeypatch.setattr(incremental, "START", 50)
+    monkeypatch.setattr(trackers, "FIRST_SOLUTION_FRAMES", 50)
     part = sketch.sample_sequences(DATA, Task(), 50, rng())
     assert len(part.X) < len(DATA.X)
     expected = solve(collect(RESERVOIR, part, Task()), 10.0 * part.frames / DATA.frames, intercept=True)
@@ -182,7 +182,7 @@ def test_the_first_readout_is_that_of_some_sequences_with_their_share_of_the_rid
 
 
 def test_the_sketch_is_renewed_after_some_mini_batches(monkeypatch):
-    monkeypatch.setattr(incremental, "RENEWAL", 2)
+    monkeypatch.setattr(trackers, "BATCHES_PER_SKETCH", 2)
     tracker = IterativeMiniBatches(DATA, Task(), 0.1, rng(), 2)
     tracker.begin_epoch(RESERVOIR)
     sketches = [tracker.sketch]
@@ -194,7 +194,7 @@ def test_the_sketch_is_renewed_after_some_mini_batches(monkeypatch):
 
 @pytest.mark.parametrize("updates", [0, 1, 3])
 def test_the_state_inside_an_epoch_resumes_to_the_bit(updates, monkeypatch):
-    monkeypatch.setattr(incremental, "RENEWAL", 2)
+    monkeypatch.setattr(trackers, "BATCHES_PER_SKETCH", 2)
     first = IterativeMiniBatches(DATA, Task(), 0.1, rng(), 2)
     first.begin_epoch(RESERVOIR)
     for which in ([0], [1, 2], [3])[:updates]:
@@ -231,8 +231,8 @@ KINDS = {
 def test_large_networks_learn_as_small_ones_do(kind, monkeypatch):
     how = {**toys.FAST, "epochs": 4, **KINDS[kind]}
     small = ESNRegressor(**how).fit(X, VALUES)
-    monkeypatch.setattr(solver, "LARGE", 0)
-    monkeypatch.setattr(incremental, "RENEWAL", 1)
+    monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
+    monkeypatch.setattr(trackers, "BATCHES_PER_SKETCH", 1)
     large = ESNRegressor(**how).fit(X, VALUES)
     moved = large.input_weights_ - ESNRegressor(**{**how, "learn": "none"}).fit(X, VALUES).input_weights_
     assert np.abs(moved).max() > 1e-4
@@ -242,8 +242,8 @@ def test_large_networks_learn_as_small_ones_do(kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["mini-batches", "case 1", "full batch", "full batch, case 1"])
 def test_large_networks_resume_to_the_bit(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(solver, "LARGE", 0)
-    monkeypatch.setattr(sketch, "SAMPLE", 40)
+    monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
+    monkeypatch.setattr(sketch, "SAMPLE_FRAMES", 40)
     how = {**toys.FAST, "epochs": 4, "patience": None, "validation_fraction": 0.25, **KINDS[kind]}
     straight = ESNClassifier(**how).fit(X, LABELS)
     with pytest.raises(KeyboardInterrupt):

@@ -20,40 +20,27 @@ from echolearn.sequences.selection import Pooling, Selection, block_ends, pooled
 from echolearn.states.run import States, run
 from echolearn.validation import Array
 
-FRAMES = 8192  # at most so many frames are worked on by one thread at once in a pass over the data
-NUMBERS = 2**25  # at most so many numbers are in the states of these frames, so large networks take fewer frames
+MAX_FRAMES_PER_PASS = 8192  # at most so many frames are worked on by one thread at once in a pass over the data
+MAX_NUMBERS_PER_PASS = 2**25  # at most so many numbers are in their states, so large networks take fewer frames
 
 
 def frames_at_once(N: int) -> int:
     """Return how many frames one thread works on at once, in a network of N hidden units."""
-    return max(1, min(FRAMES, NUMBERS // N))
+    return max(1, min(MAX_FRAMES_PER_PASS, MAX_NUMBERS_PER_PASS // N))
 
 
 @dataclass(frozen=True)
 class ReadoutView:
-    """Which frames the final readout is fitted to, and what it sees of them.
+    """Which frames the final readout is fitted to, and what it sees of them."""
 
-    Attributes
-    ----------
-    washout : int
-        The number of steps at the beginning of every sequence that are not fitted to.
-    direct : bool
-        Whether the readout sees the inputs beside the states.
-    pooling : "mean", "last", int, "summary" or None
-        How the frames of a sequence become one row, if there is one target per sequence; an integer means so many
-        parts of time, of which each has its own mean. None: one target per step.
-    intercept : bool
-        Whether the last column of H_c is ones. Without an intercept it is zeros, so that U, G and the model file keep
-        their shapes; the last row of U is then 0.
-    summary : Summary or None
-        With the pooling "summary": the statistics of whole sequences that the readout sees, instead of states.
-    """
-
-    washout: int = 0
-    direct: bool = True
+    washout: int = 0  # the number of steps at the beginning of every sequence that are not fitted to
+    direct: bool = True  # whether the readout sees the inputs beside the states
+    # how the frames of a sequence become one row, if there is one target per sequence; an integer: the means of so many
+    # parts of time. None: one target per step
     pooling: Pooling | None = None
+    # whether the last column of H_c is ones; otherwise it is zeros, so that U, G and the model file keep their shapes
     intercept: bool = field(default=True, kw_only=True)
-    summary: Summary | None = field(default=None, kw_only=True)
+    summary: Summary | None = field(default=None, kw_only=True)  # what the readout sees with the pooling "summary"
 
     def select(self, batch: Batch) -> Selection:
         """Return the selection of the frames of a batch that carry targets."""
@@ -85,7 +72,7 @@ class ReadoutView:
         """Return the number of targets of each sequence, and the sum of their weights (n_sequences, 2)."""
         view = self
 
-        def part(data: Dataset, which: Array) -> list[tuple[float, float]]:
+        def weights_of_group(data: Dataset, which: Array) -> list[tuple[float, float]]:
             found = []
             for i in which:
                 batch = data.batch([i])
@@ -96,8 +83,8 @@ class ReadoutView:
             return found
 
         result = np.zeros((len(data.X), 2))
-        items = list(group_sequences(data.lengths, FRAMES))
-        for which, found in zip(items, data.map(part, items), strict=True):
+        items = list(group_sequences(data.lengths, MAX_FRAMES_PER_PASS))
+        for which, found in zip(items, data.map(weights_of_group, items), strict=True):
             result[which] = found
         return result
 
@@ -108,18 +95,10 @@ class ReadoutView:
 
 @dataclass(frozen=True)
 class Task(ReadoutView):
-    """What the weights learn from: the view of the readout, and how time is cut into blocks.
+    """What the weights learn from: the view of the readout, and how time is cut into blocks."""
 
-    Attributes
-    ----------
-    lookback : int or None
-        The number of steps m of a block, through which errors are propagated back; None: the whole sequence.
-    targets : "all" or "last"
-        Whether every frame of a block carries a target, or only its last one.
-    """
-
-    lookback: int | None = None
-    targets: str = "all"
+    lookback: int | None = None  # steps m of a block, through which errors go back; None: the whole sequence
+    targets: str = "all"  # whether every frame of a block carries a target, or only its last one
 
     def select(self, batch: Batch) -> Selection:
         return Selection(
@@ -141,27 +120,15 @@ class Task(ReadoutView):
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What the readout sees of one batch, and what the gradient of its error needs.
+    """What the readout sees of the K frames of a batch that carry targets, and what the gradient of its error needs."""
 
-    Attributes
-    ----------
-    H, X, T : arrays of shape (K, N), (K, n_in) and (K, n_out) or (K,)
-        States, inputs (without columns unless the readout sees them) and targets at the frames that carry targets.
-    view : ReadoutView
-        The view by which the frames were selected.
-    batch, states, selection
-        The whole batch, its states at every frame, and the selection of the frames that carry targets.
-    w : array of shape (K,) or None
-        The weights of the targets; None: all are 1.
-    """
-
-    H: Array
-    X: Array
-    T: Array
-    view: ReadoutView
-    batch: Batch
-    states: States
-    selection: Selection
+    H: Array  # (K, N): states
+    X: Array  # (K, n_in): inputs; without columns unless the readout sees them
+    T: Array  # (K, n_out), or labels (K,)
+    view: ReadoutView  # by which the frames were selected
+    batch: Batch  # the whole batch
+    states: States  # at every frame of it
+    selection: Selection  # of the frames that carry targets
 
     @property
     def w(self) -> Array | None:

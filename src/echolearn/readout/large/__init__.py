@@ -1,0 +1,1 @@
+"""Readouts of some thousand hidden units and more, by conjugate gradients instead of a Gram matrix."""
