@@ -1,4 +1,4 @@
-/* The meaning of a Plan on typed arrays: what runtime/_running.py computes in NumPy.
+/* The meaning of a Plan on typed arrays: what export/evaluation.py says in NumPy.
 
    echolearn.createModel(json) -> model
      model.inputs, .outputs, .units, .classes, .features, .perStep, .streams, .horizon, .json, .extra
