@@ -170,12 +170,12 @@ def train_aligner(
     return aligner
 
 
-def boundary_errors(found: Sequence[Alignment], truth: Sequence[Sequence[Segment]]) -> NDArray[np.float64]:
+def boundary_errors(alignments: Sequence[Alignment], truth: Sequence[Sequence[Segment]]) -> NDArray[np.float64]:
     """Return the differences between the boundaries of alignments and the true ones.
 
     Parameters
     ----------
-    found : sequence of Alignment
+    alignments : sequence of Alignment
         One alignment per utterance.
     truth : sequence of sequence of Segment
         The phones of each utterance with their true times.
@@ -195,7 +195,7 @@ def boundary_errors(found: Sequence[Alignment], truth: Sequence[Sequence[Segment
     return np.array(
         [
             boundary_time(int(frame)) - segment.start
-            for one, segments in zip(found, truth, strict=True)
+            for one, segments in zip(alignments, truth, strict=True)
             for frame, segment in zip(one.starts[1:], segments[1:], strict=True)
         ]
     )
@@ -241,10 +241,10 @@ def _check(features: Sequence[Frames], names: Sequence[Sequence[str]], phones: S
     lengths = [len(X) for X in features]
     short = [
         problem
-        for k, (length, own) in enumerate(zip(lengths, names, strict=True))
-        for problem in too_few_frames(length, own, f"utterance {k}")
+        for k, (length, spoken) in enumerate(zip(lengths, names, strict=True))
+        for problem in too_few_frames(length, spoken, f"utterance {k}")
     ]
-    raise_any(short + [p for k, own in enumerate(names) for p in unknown_phones(own, phones, f"utterance {k}")])
+    raise_any(short + [p for k, spoken in enumerate(names) for p in unknown_phones(spoken, phones, f"utterance {k}")])
 
 
 def _timed(transcript: Transcript) -> bool:

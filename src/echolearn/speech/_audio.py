@@ -108,8 +108,8 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
     if not path.is_file():
         raise CorpusError.one(path, "no such audio file; check the path, or that the corpus is complete")
     promised = _promised_samples(path)
-    found, rate = _decode(path, channels)
-    size = found.shape[1]
+    audio, rate = _decode(path, channels)
+    size = audio.shape[1]
     if size == 0:
         raise CorpusError.one(path, "holds no samples; record it again or remove it together with its labels")
     if promised is not None and size < promised:
@@ -117,16 +117,16 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
             path,
             f"is truncated: the header promises {promised} samples, {size} are there; copy it again",
         )
-    loudest = float(np.abs(found).max())  # NaN if any sample is
+    loudest = float(np.abs(audio).max())  # NaN if any sample is
     if not loudest <= _MAX_AMPLITUDE:
         limit = f"larger than {_MAX_AMPLITUDE:g} times full scale"
         what = f"holds samples that are not numbers (NaN or infinity) or {limit}; convert it again"
         raise CorpusError.one(path, what)
-    for k, mono in enumerate(found, 1):
+    for k, mono in enumerate(audio, 1):
         if float(np.ptp(mono)) == 0.0:
-            which = f"channel {k} " if len(found) > 1 else ""
+            which = f"channel {k} " if len(audio) > 1 else ""
             raise CorpusError.one(path, f"{which}is silent: all {size} samples are equal; expected speech")
-    return [resample(mono * np.float32(FULL_SCALE), rate, path) for mono in found]
+    return [resample(mono * np.float32(FULL_SCALE), rate, path) for mono in audio]
 
 
 def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio") -> NDArray[np.float32]:
@@ -230,31 +230,31 @@ def _riff_samples(path: Path) -> int | None:
     return None
 
 
-def refuse_path(given: object) -> None:
+def refuse_path(samples: object) -> None:
     """Raise ValueError if the path of a recording was given instead of its samples."""
-    if isinstance(given, (str, PathLike)):
+    if isinstance(samples, (str, PathLike)):
         raise ValueError(
-            f"the path {str(given)!r:.80} was given; expected the samples of a recording. Read them from the file: "
-            f"echolearn.speech.read_audio({str(given)!r:.80}). The command echolearn recognize takes paths."
+            f"the path {str(samples)!r:.80} was given; expected the samples of a recording. Read them from the file: "
+            f"echolearn.speech.read_audio({str(samples)!r:.80}). The command echolearn recognize takes paths."
         )
 
 
 def as_samples(samples: ArrayLike, full_scale: float = FULL_SCALE) -> NDArray[np.float32]:
     """Return one channel of audio, integers of 8, 16 or 32 bits or floats, as float32 on the 16-bit scale."""
     refuse_path(samples)
-    given = np.asarray(samples)
-    if given.ndim != 1:
-        raise ValueError(f"samples have shape {given.shape}; expected one channel, (n_samples,)")
-    if given.dtype.kind == "f":
-        found = given.astype(np.float32) * np.float32(FULL_SCALE / full_scale)
-    elif given.dtype.name in _INTEGER_SCALES:
-        middle = 128.0 if given.dtype == np.uint8 else 0.0
-        found = ((given.astype(np.float64) - middle) * _INTEGER_SCALES[given.dtype.name]).astype(np.float32)
+    audio = np.asarray(samples)
+    if audio.ndim != 1:
+        raise ValueError(f"samples have shape {audio.shape}; expected one channel, (n_samples,)")
+    if audio.dtype.kind == "f":
+        scaled = audio.astype(np.float32) * np.float32(FULL_SCALE / full_scale)
+    elif audio.dtype.name in _INTEGER_SCALES:
+        middle = 128.0 if audio.dtype == np.uint8 else 0.0
+        scaled = ((audio.astype(np.float64) - middle) * _INTEGER_SCALES[audio.dtype.name]).astype(np.float32)
     else:
-        raise ValueError(f"samples are {given.dtype}; expected floats, or integers of 8, 16 or 32 bits")
-    if not np.isfinite(found).all():
+        raise ValueError(f"samples are {audio.dtype}; expected floats, or integers of 8, 16 or 32 bits")
+    if not np.isfinite(scaled).all():
         raise ValueError("samples hold NaN or infinity; expected finite numbers")
-    return found
+    return scaled
 
 
 def scale_problem(samples: NDArray[np.float32]) -> str | None:
@@ -302,10 +302,10 @@ class Resampler:
         if end <= self._given:
             return np.empty(0, dtype=np.float32)
         origin = self._base * self._up // self._down
-        found = np.asarray(resample_poly(self._kept, self._up, self._down, window=self._taps), dtype=np.float32)
-        found = found[self._given - origin : end - origin]
+        outputs = np.asarray(resample_poly(self._kept, self._up, self._down, window=self._taps), dtype=np.float32)
+        outputs = outputs[self._given - origin : end - origin]
         self._given = end
         needed = max(0, (end * self._down - self._half) // self._up)
         base = max(self._base, needed // self._down * self._down)
         self._kept, self._base = self._kept[base - self._base :], base
-        return found
+        return outputs

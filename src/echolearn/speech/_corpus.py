@@ -134,7 +134,7 @@ class Corpus:
         """
         if part not in PARTS:
             raise ValueError(f"part is {part!r}, expected one of {', '.join(PARTS)}")
-        return [k for k, own in enumerate(self.split) if own == part]
+        return [k for k, name in enumerate(self.split) if name == part]
 
     def part(self, part: str, *, lazy: bool = False) -> tuple[Sequence[Frames], list[Labels]]:
         """Return the features and labels of a part, in the form that estimators take.

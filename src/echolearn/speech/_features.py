@@ -108,8 +108,8 @@ def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames
     computer.accept_waveform(float(RATE), samples.tolist())
     computer.input_finished()
     rows = [computer.get_frame(i) for i in range(computer.num_frames_ready)]
-    found = np.stack(rows).astype(np.float32) if rows else np.empty((0, BANDS + 1), np.float32)
-    return found[:, 0], found[:, 1:]
+    energies = np.stack(rows).astype(np.float32) if rows else np.empty((0, BANDS + 1), np.float32)
+    return energies[:, 0], energies[:, 1:]
 
 
 def from_bands(energy: NDArray[np.float32], bands: Frames) -> Frames:
@@ -236,8 +236,8 @@ class RunningScale:
     def apply(self, frames: Frames) -> Frames:
         """Return the next frames of the utterance, normalised."""
         out = np.empty(frames.shape, dtype=np.float32)
-        given = np.ascontiguousarray(frames, dtype=np.float32)
-        self._seen = _follow(given, self._mean, self._square, self._seen, out)
+        rows = np.ascontiguousarray(frames, dtype=np.float32)
+        self._seen = _follow(rows, self._mean, self._square, self._seen, out)
         return out
 
 

@@ -147,7 +147,7 @@ def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
     if not lines or lines[0][1] != "#!MLF!#":
         found_there = repr(lines[0][1][:40]) if lines else "nothing"
         raise line_problem(path, 1, f"{found_there}; expected #!MLF!# of an HTK master label file")
-    found: dict[str, list[Segment]] = {}
+    utterances: dict[str, list[Segment]] = {}
     current: list[Segment] | None = None
     phone = ""
     for number, line in lines[1:]:
@@ -155,9 +155,9 @@ def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
             if current is not None:
                 raise _bad_line(path, number, line, "labels, or a line with a full stop before the next utterance")
             name, phone = _entry_name(path, number, line), ""
-            if name in found:
+            if name in utterances:
                 raise line_problem(path, number, f"{name} appears twice; keep one of the two")
-            current = found[name] = []
+            current = utterances[name] = []
         elif current is None:
             raise _bad_line(path, number, line, 'an utterance name such as "*/name.lab" before its labels')
         elif line == ".":
@@ -169,9 +169,9 @@ def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
             current.append(segment)
     if current is not None:
         raise line_problem(path, lines[-1][0], "the file ends inside an utterance; expected a line with a full stop")
-    if not found:
+    if not utterances:
         raise line_problem(path, 1, 'the file names no utterance; expected one such as "*/name.lab" and its labels')
-    return found
+    return utterances
 
 
 def _entry_name(path: str | Path, number: int, line: str) -> str:
@@ -229,11 +229,11 @@ def write_mlf(path: str | Path, utterances: Mapping[str, Sequence[Segment]]) -> 
 def read_textgrid(path: str | Path, tier: str = "phones") -> list[Segment]:
     """Read one interval tier of a Praat TextGrid, in its long or short text form."""
     tiers = read_tiers(path)
-    found = find_tier(path, tiers, tier) or (tiers[0] if len(tiers) == 1 else None)
-    if found is None:
+    chosen = find_tier(path, tiers, tier) or (tiers[0] if len(tiers) == 1 else None)
+    if chosen is None:
         names = sorted(tier.name for tier in tiers)
         raise line_problem(path, 1, f"the file has interval tiers {names}; expected one called {tier!r}")
-    intervals = checked(path, (i if i.text else i._replace(text="sil") for i in found.intervals))
+    intervals = checked(path, (i if i.text else i._replace(text="sil") for i in chosen.intervals))
     return [Segment(i.start, i.end, i.text) for i in intervals]
 
 

@@ -112,14 +112,14 @@ def level_map(level: str, phones: Iterable[str]) -> dict[str, str | None]:
 
 def fold(phones: Iterable[str], phone_map: PhoneMap) -> list[str]:
     """Return the classes of a transcript's phones; neighbouring silences become one, other neighbours stay two."""
-    found: list[str] = []
+    classes: list[str] = []
     for phone in phones:
         if phone not in phone_map:
             raise ValueError(f"the phone map does not name {phone!r}; add a line for it")
         name = phone_map[phone]
-        if name is not None and not (name == "sil" and found and found[-1] == "sil"):
-            found.append(name)
-    return found
+        if name is not None and not (name == "sil" and classes and classes[-1] == "sil"):
+            classes.append(name)
+    return classes
 
 
 def read_phone_map(path: str | Path) -> dict[str, str | None]:
@@ -131,16 +131,16 @@ def read_phone_map(path: str | Path) -> dict[str, str | None]:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError.one(path, f"is not a phone map that can be read ({error})") from error
-    found: dict[str, str | None] = {}
+    classes: dict[str, str | None] = {}
     for number, line in enumerate(lines, 1):
         fields = line.split()
         if not fields or fields[0].startswith("#"):
             continue
         if len(fields) > 3:
             raise CorpusError.one(path, f"line {number}: {line.strip()!r}; expected a phone and its class")
-        if fields[0] in found:
+        if fields[0] in classes:
             raise CorpusError.one(path, f"line {number}: {fields[0]} has a class already; keep one of the two lines")
-        found[fields[0]] = fields[-1] if len(fields) > 1 else None
-    if not found:
+        classes[fields[0]] = fields[-1] if len(fields) > 1 else None
+    if not classes:
         raise CorpusError.one(path, "names no phone; expected a phone and its class on every line")
-    return found
+    return classes

@@ -50,9 +50,9 @@ _DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 def default_cache() -> Path:
     """Return the folder of the variable ECHOLEARN_CACHE or, without it, `echolearn` in the user's cache folder."""
-    given = os.environ.get("ECHOLEARN_CACHE")
-    if given:
-        return Path(given)
+    folder = os.environ.get("ECHOLEARN_CACHE")
+    if folder:
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "echolearn"
 
 
@@ -150,12 +150,12 @@ def _build(
             continue  # among the problems already
         file = str(u.labels or u.audio)
         if states:
-            given, found = given_labels(transcripts[k], lengths[k], phones, file)
-            labels.append(given)
+            states_of_frames, faults = given_labels(transcripts[k], lengths[k], phones, file)
+            labels.append(states_of_frames)
         else:
-            transcripts[k], found = _check_transcript(transcripts[k], seconds[k], phones, file)
-            found += too_few_frames(lengths[k], phone_names(transcripts[k]), file)
-        problems += found
+            transcripts[k], faults = _check_transcript(transcripts[k], seconds[k], phones, file)
+            faults += too_few_frames(lengths[k], phone_names(transcripts[k]), file)
+        problems += faults
     raise_any(problems)
     (folder / "corpus.json").write_text(json.dumps({"lengths": lengths, "phones": phones}), encoding="utf-8")
     if not states:

@@ -122,11 +122,11 @@ def align_tokens(reference: Sequence[str], hypothesis: Sequence[str]) -> list[Pa
 def count(pairs: Iterable[Pair]) -> Counts:
     """Return the numbers of correct tokens and of errors of an alignment."""
     correct = substitutions = deletions = insertions = 0
-    for true, found in pairs:
-        correct += true == found
-        deletions += found is None
+    for true, recognised in pairs:
+        correct += true == recognised
+        deletions += recognised is None
         insertions += true is None
-        substitutions += true is not None and found is not None and true != found
+        substitutions += true is not None and recognised is not None and true != recognised
     return Counts(correct, substitutions, deletions, insertions)
 
 
@@ -200,11 +200,11 @@ class Evaluation:
         dict of str to Counts
             The counts, in the order of the names.
         """
-        found: dict[str, list[Pair]] = {}
+        pairs_of: dict[str, list[Pair]] = {}
         for pairs in self.alignments.values():
             for true, recognised in pairs:
-                found.setdefault(str(recognised if true is None else true), []).append((true, recognised))
-        return {token: count(found[token]) for token in sorted(found)}
+                pairs_of.setdefault(str(recognised if true is None else true), []).append((true, recognised))
+        return {token: count(pairs_of[token]) for token in sorted(pairs_of)}
 
     def confusions(self) -> Counter[Pair]:
         """Return how often each token was recognised as another one.
@@ -362,8 +362,8 @@ def _sum(counts: Iterable[Counts]) -> Counts:
 
 
 def _grouped(counts: Mapping[str, Counts], groups: Mapping[str, Hashable]) -> dict[str, Counts]:
-    found: dict[str, Counts] = {}
+    sums: dict[str, Counts] = {}
     for name, one in counts.items():
         group = str(groups[name])
-        found[group] = found.get(group, Counts()).plus(one)
-    return dict(sorted(found.items()))
+        sums[group] = sums.get(group, Counts()).plus(one)
+    return dict(sorted(sums.items()))

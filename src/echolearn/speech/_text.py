@@ -39,10 +39,10 @@ def read_text(path: str | Path, what: str) -> str:
         raise line_problem(
             path, line_number(before, len(before)), f"is not text ({error.reason}); expected {what} in UTF-8"
         ) from error
-    found = UNPRINTABLE.search(text)
-    if found:
-        character = f"the character U+{ord(found[0]):04X}"
-        raise line_problem(path, line_number(text, found.start()), f"holds {character}; expected {what} as plain text")
+    hidden = UNPRINTABLE.search(text)
+    if hidden:
+        character = f"the character U+{ord(hidden[0]):04X}"
+        raise line_problem(path, line_number(text, hidden.start()), f"holds {character}; expected {what} as plain text")
     return text
 
 
@@ -75,6 +75,6 @@ def number_of(text: str) -> float | None:
 
 def raise_any(problems: Iterable[Problem]) -> None:
     """Raise one `CorpusError` with all problems, if there are any."""
-    found = tuple(problems)
-    if found:
-        raise CorpusError(found)
+    faults = tuple(problems)
+    if faults:
+        raise CorpusError(faults)

@@ -105,17 +105,17 @@ def read_transcripts(path: str | Path) -> dict[str, Words]:
         raise CorpusError.one(path, f"is not a list of transcripts that can be read ({error})") from error
     numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     at_the_end = bool(numbered) and all(_AT_THE_END.fullmatch(line) for _, line in numbered)
-    found: dict[str, Words] = {}
+    transcripts: dict[str, Words] = {}
     problems: list[Problem] = []
     for number, line in numbered:
         name, words = _name_and_words(line, at_the_end=at_the_end)
-        if name in found:
+        if name in transcripts:
             problems.append(Problem(str(path), f"line {number}: {name} has a transcript already; keep one of the two"))
-        found[name] = words
-    if not found:
+        transcripts[name] = words
+    if not transcripts:
         problems.append(Problem(str(path), "holds no transcript; expected a name and its words on every line"))
     raise_any(problems)
-    return found
+    return transcripts
 
 
 def _name_and_words(line: str, *, at_the_end: bool) -> tuple[str, Words]:

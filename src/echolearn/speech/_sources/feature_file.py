@@ -61,8 +61,8 @@ def _load(path: Path) -> dict[str, Array]:
         raise CorpusError.one(path, "no such feature file; expected an .npz file")
     try:
         with zipfile.ZipFile(path) as archive:
-            there = set(archive.namelist())
-            return {name: _array(archive, f"{name}.npy") for name in ARRAYS if f"{name}.npy" in there}
+            members = set(archive.namelist())
+            return {name: _array(archive, f"{name}.npy") for name in ARRAYS if f"{name}.npy" in members}
     except (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         what = f"is not a feature file that can be read ({error}); expected .npz without Python objects"
         raise CorpusError.one(path, what) from error
@@ -94,53 +94,53 @@ def _problems(arrays: dict[str, Array], file: str) -> list[Problem]:
     missing = [name for name in ARRAYS if name not in arrays]
     if missing:
         return [Problem(file, f"lacks the arrays {', '.join(missing)}; expected {', '.join(ARRAYS)}")]
-    found = _shape_problems(arrays)
-    if not found:
-        found = _value_problems(arrays)
-    return [Problem(file, what) for what in found]
+    faults = _shape_problems(arrays)
+    if not faults:
+        faults = _value_problems(arrays)
+    return [Problem(file, what) for what in faults]
 
 
 def _shape_problems(arrays: dict[str, Array]) -> list[str]:
-    found = []
+    faults = []
     features, labels, lengths = arrays["features"], arrays["labels"], arrays["lengths"]
     if features.ndim != 2 or features.dtype.kind not in "fiu" or 0 in features.shape:
-        found.append(f"features is {features.dtype} {features.shape}, expected numbers of shape (frames, columns)")
+        faults.append(f"features is {features.dtype} {features.shape}, expected numbers of shape (frames, columns)")
     for name in ("labels", "lengths"):
         if arrays[name].ndim != 1 or arrays[name].dtype.kind not in "iu":
-            found.append(f"{name} is {arrays[name].dtype} {arrays[name].shape}, expected whole numbers, 1-D")
+            faults.append(f"{name} is {arrays[name].dtype} {arrays[name].shape}, expected whole numbers, 1-D")
     for name in ("utterances", "speakers", "split", "state_names"):
         if arrays[name].ndim != 1 or arrays[name].dtype.kind != "U":
-            found.append(f"{name} is {arrays[name].dtype} {arrays[name].shape}, expected text, 1-D")
-    if found:
-        return found
+            faults.append(f"{name} is {arrays[name].dtype} {arrays[name].shape}, expected text, 1-D")
+    if faults:
+        return faults
     if len(labels) != len(features):
-        found.append(f"labels has {len(labels)} rows, features {len(features)}; expected one label per frame")
+        faults.append(f"labels has {len(labels)} rows, features {len(features)}; expected one label per frame")
     total = sum(lengths.tolist())
     if total != len(features) or (lengths < 1).any():
-        found.append(f"lengths sum to {total}, features has {len(features)} rows; all must be used")
+        faults.append(f"lengths sum to {total}, features has {len(features)} rows; all must be used")
     for name in ("utterances", "speakers", "split"):
         if len(arrays[name]) != len(lengths):
-            found.append(f"{name} has {len(arrays[name])} entries, lengths {len(lengths)}; expected one each")
-    return found
+            faults.append(f"{name} has {len(arrays[name])} entries, lengths {len(lengths)}; expected one each")
+    return faults
 
 
 def _value_problems(arrays: dict[str, Array]) -> list[str]:
-    found = []
+    faults = []
     features, labels, names = arrays["features"], arrays["labels"], arrays["state_names"]
     with np.errstate(over="ignore"):
         rows = np.flatnonzero(~np.isfinite(features.astype(np.float32)).all(axis=1))
     if len(rows):
         which = arrays["utterances"][np.searchsorted(np.cumsum(arrays["lengths"]), rows[0], side="right")]
-        found.append(f"{len(rows)} frames hold NaN or infinity, the first is row {rows[0]} (utterance {which})")
+        faults.append(f"{len(rows)} frames hold NaN or infinity, the first is row {rows[0]} (utterance {which})")
     if len(names) > np.iinfo(np.int16).max:
-        found.append(f"state_names has {len(names)} names; expected at most {np.iinfo(np.int16).max}")
+        faults.append(f"state_names has {len(names)} names; expected at most {np.iinfo(np.int16).max}")
     if labels.min() < 0 or labels.max() >= len(names):
-        found.append(f"labels run from {labels.min()} to {labels.max()}, state_names has {len(names)} names")
+        faults.append(f"labels run from {labels.min()} to {labels.max()}, state_names has {len(names)} names")
     split = set(arrays["split"].tolist())
     if not split <= set(PARTS):
-        found.append(f"split holds {sorted(split - set(PARTS))}; expected only train, valid and test")
+        faults.append(f"split holds {sorted(split - set(PARTS))}; expected only train, valid and test")
     elif split != set(PARTS):
-        found.append(f"split names only {sorted(split)}; expected utterances of train, valid and test")
+        faults.append(f"split names only {sorted(split)}; expected utterances of train, valid and test")
     if len(set(arrays["utterances"].tolist())) != len(arrays["utterances"]):
-        found.append("utterances names one utterance twice; expected each once")
-    return found
+        faults.append("utterances names one utterance twice; expected each once")
+    return faults

@@ -95,23 +95,23 @@ def read_data_folder(path: str | Path) -> DataFolder:
     folder = Path(path)
     if not folder.is_dir():
         raise CorpusError.one(folder, "no such folder; expected a data folder of Kaldi")
-    there = {name for name in _TABLE_FILES if (folder / name).is_file()}
-    if not there & {"wav.scp", "feats.scp"}:
+    present = {name for name in _TABLE_FILES if (folder / name).is_file()}
+    if not present & {"wav.scp", "feats.scp"}:
         raise CorpusError.one(folder, "has neither wav.scp nor feats.scp; expected a data folder of Kaldi")
     problems: list[Problem] = []
-    recordings = _table(folder, "wav.scp", there, problems, _audio)
-    segments = _table(folder, "segments", there, problems, _stretch)
-    text = _table(folder, "text", there, problems, lambda path, number, value: tuple(value.split()))
-    speakers = _table(folder, "utt2spk", there, problems, _speaker)
+    recordings = _table(folder, "wav.scp", present, problems, _audio)
+    segments = _table(folder, "segments", present, problems, _stretch)
+    text = _table(folder, "text", present, problems, lambda path, number, value: tuple(value.split()))
+    speakers = _table(folder, "utt2spk", present, problems, _speaker)
     features = None
     try:
-        features = open_scp(folder / "feats.scp") if "feats.scp" in there else None
+        features = open_scp(folder / "feats.scp") if "feats.scp" in present else None
     except CorpusError as error:
         problems += error.problems
     utterances = tuple(segments or recordings or features or ())
     if not problems:
         tables: dict[str, Mapping[str, object]] = {"text": text, "utt2spk": speakers, "feats.scp": features or {}}
-        for name in sorted(there & tables.keys()):
+        for name in sorted(present & tables.keys()):
             problems += _differences(folder / name, set(tables[name]), set(utterances))
         lost = [u for u, s in segments.items() if recordings and s.recording not in recordings]
         problems += [Problem(str(folder / "segments"), f"the recording of {u!r} is not in wav.scp") for u in lost]
@@ -122,24 +122,24 @@ def read_data_folder(path: str | Path) -> DataFolder:
 def _table(
     folder: Path,
     name: str,
-    there: set[str],
+    present: set[str],
     problems: list[Problem],
     parse: Callable[[Path, int, str], Value],
 ) -> dict[str, Value]:
     """Return a table of the folder, {} if it is not there; what is wrong is added to the problems."""
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     path = folder / name
     try:
-        rows = read_table(path, empty=name == "text") if name in there else {}
+        rows = read_table(path, empty=name == "text") if name in present else {}
     except CorpusError as error:
         problems += error.problems
         rows = {}
     for key, (number, value) in rows.items():
         try:
-            found[key] = parse(path, number, value)
+            values[key] = parse(path, number, value)
         except CorpusError as error:
             problems += error.problems
-    return found
+    return values
 
 
 def _audio(path: Path, number: int, value: str) -> Path:
@@ -167,10 +167,10 @@ def _speaker(path: Path, number: int, value: str) -> str:
     return value
 
 
-def _differences(path: Path, found: set[str], expected: set[str]) -> list[Problem]:
+def _differences(path: Path, named: set[str], expected: set[str]) -> list[Problem]:
     """Return a problem for utterances that a table lacks and one for those that others lack."""
     problems = []
-    for names, what in ((expected - found, "lacks"), (found - expected, "has the unknown")):
+    for names, what in ((expected - named, "lacks"), (named - expected, "has the unknown")):
         if names:
             shown = ", ".join(sorted(names)[:5])
             problems.append(Problem(str(path), f"{what} {len(names)} of {len(expected)} utterances: {shown}"))
@@ -180,12 +180,12 @@ def _differences(path: Path, found: set[str], expected: set[str]) -> list[Proble
 def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
     """Read the data folders train, valid (or dev, validation) and test; no two of them may name the same utterance."""
     root = Path(root)
-    there = sorted(root.iterdir()) if root.is_dir() else []
-    named = [path for path in there if path.is_dir() and path.name in PART_FOLDERS]
+    entries = sorted(root.iterdir()) if root.is_dir() else []
+    named = [path for path in entries if path.is_dir() and path.name in PART_FOLDERS]
     paths = {PART_FOLDERS[path.name]: path for path in named}
     if set(paths) != set(PARTS) or len(named) != len(PARTS):
-        found = ", ".join(path.name for path in named) or "none of them"
-        raise CorpusError.one(root, f"has {found}; expected the data folders train, valid (or dev) and test")
+        names = ", ".join(path.name for path in named) or "none of them"
+        raise CorpusError.one(root, f"has {names}; expected the data folders train, valid (or dev) and test")
     folders: dict[str, DataFolder] = {}
     problems: list[Problem] = []
     for part in PARTS:
@@ -241,8 +241,8 @@ def read_aligned_features(root: str | Path) -> dict[str, Array]:
 def _alignments(folder: DataFolder) -> dict[str, Array]:
     for name in ("ali.scp", "ali.ark"):
         if (folder.path / name).is_file():
-            found = open_scp(folder.path / name) if name == "ali.scp" else read_ark(folder.path / name)
-            return {utterance: found[utterance] for utterance in folder.utterances if utterance in found}
+            arrays = open_scp(folder.path / name) if name == "ali.scp" else read_ark(folder.path / name)
+            return {utterance: arrays[utterance] for utterance in folder.utterances if utterance in arrays}
     raise CorpusError.one(folder.path, "has neither ali.scp nor ali.ark; expected one whole number per frame")
 
 

@@ -172,21 +172,23 @@ def _damage(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
     """
     sentences = Counter(u.speaker for u in utterances)
     speakers = {part: {u.speaker for u in utterances if u.part == part} for part in PARTS}
-    found = []
+    faults = []
     for part in PARTS:
         if not speakers[part]:
             others = " and ".join(other for other in PARTS if speakers[other]) or "SA sentences"
-            found.append(f"holds no utterance of the {part} part ({PART_SPEAKERS[part]} speakers), only {others}")
+            faults.append(f"holds no utterance of the {part} part ({PART_SPEAKERS[part]} speakers), only {others}")
         elif len(sentences) > sum(PART_SPEAKERS.values()) / 2 and len(speakers[part]) != PART_SPEAKERS[part]:
             which = _absent(part, utterances)
-            found.append(f"holds {len(speakers[part])} of the {PART_SPEAKERS[part]} speakers of the {part} part{which}")
+            faults.append(
+                f"holds {len(speakers[part])} of the {PART_SPEAKERS[part]} speakers of the {part} part{which}"
+            )
     if len(sentences) > sum(PART_SPEAKERS.values()) / 2:
-        found += [
+        faults += [
             f"holds {count} of the {SENTENCES_PER_SPEAKER} SX and SI sentences of the speaker {speaker}"
             for speaker, count in sorted(sentences.items())
             if count != SENTENCES_PER_SPEAKER
         ]
-    return [Problem(str(root), f"{what}; the copy is damaged or incomplete, copy it again") for what in found]
+    return [Problem(str(root), f"{what}; the copy is damaged or incomplete, copy it again") for what in faults]
 
 
 def _absent(part: str, utterances: Sequence[Utterance]) -> str:
@@ -197,8 +199,8 @@ def _absent(part: str, utterances: Sequence[Utterance]) -> str:
         absent = sorted(lists[part] - speakers)
         return f" (missing: {', '.join(absent)})" if absent else ""
     region_of = {u.speaker: match[1] for u in utterances if u.part == part and (match := _REGION.search(u.key))}
-    there = Counter(region_of.values())
-    odd = [f"dr{r}: {there[r]} of {usual}" for r, usual in TRAINING_REGIONS.items() if there[r] != usual]
+    counts = Counter(region_of.values())
+    odd = [f"dr{r}: {counts[r]} of {usual}" for r, usual in TRAINING_REGIONS.items() if counts[r] != usual]
     return f" ({', '.join(odd)})" if odd else ""
 
 

@@ -79,26 +79,26 @@ def match_labels(
         names = _path_names(utterance.key)
         for k in range(len(names)):
             by_ending.setdefault("/".join(names[k:]), []).append(utterance)
-    found: dict[str, list[Segment]] = {}
+    labels: dict[str, list[Segment]] = {}
     problems = []
     for entry, segments in master.items():
         fitting = by_ending.get("/".join(_path_names(entry)), [])
         if len(fitting) > 1:
             what = f"entry {entry!r} fits {len(fitting)} utterances, {fitting[0].key} and {fitting[1].key}"
             problems.append(Problem(str(file), f"{what}; write the speaker into the name"))
-        elif fitting and fitting[0].key in found:
+        elif fitting and fitting[0].key in labels:
             problems.append(Problem(str(file), f"two entries fit {fitting[0].key}; keep one of them"))
         elif fitting:
-            found[fitting[0].key] = segments
+            labels[fitting[0].key] = segments
     problems += [
         Problem(
             str(u.audio),
-            f"has no labels in {file}, which covers {len(found)} of {len(utterances)} utterances",
+            f"has no labels in {file}, which covers {len(labels)} of {len(utterances)} utterances",
         )
         for u in utterances
-        if u.key not in found
+        if u.key not in labels
     ]
-    return found, problems
+    return labels, problems
 
 
 def _by_ending(path: Path) -> tuple[int, Path]:

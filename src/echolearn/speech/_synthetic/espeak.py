@@ -118,11 +118,11 @@ class Espeak:
         rest = ctypes.c_char_p(text.encode())
         function = self._library.espeak_TextToPhonemes
         function.restype = ctypes.c_char_p
-        found: list[str] = []
+        words: list[str] = []
         while rest.value:
             clause = function(ctypes.byref(rest), _CHARS_UTF8, ord(_SEPARATOR) << 8)
-            found += clause.decode("utf-8", "replace").split()
-        return [word.split(_SEPARATOR) for word in found]
+            words += clause.decode("utf-8", "replace").split()
+        return [word.split(_SEPARATOR) for word in words]
 
     def _collect(self, samples: _Pointer[ctypes.c_short], count: int, events: _Pointer[_Event]) -> int:
         """Keep a chunk of samples and the phones in it; the library calls this for every chunk."""

@@ -94,5 +94,7 @@ def draw_sentence(rng: np.random.Generator, part: str) -> str:
 def every_word() -> list[str]:
     """Return all words of sentences in lower case and alphabetical order, plural forms and templates included."""
     listed = {word.lower() for words in WORDS.values() for word in words} | {f"{noun}s" for noun in WORDS["noun"]}
-    own = {word for template in TEMPLATES for word in re.findall(r"[a-z]+", re.sub(r"\{.*?\}s?", " ", template))}
-    return sorted(listed | own)
+    template_words = {
+        word for template in TEMPLATES for word in re.findall(r"[a-z]+", re.sub(r"\{.*?\}s?", " ", template))
+    }
+    return sorted(listed | template_words)

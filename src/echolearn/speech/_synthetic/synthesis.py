@@ -189,10 +189,10 @@ def run_job(job: SynthesisJob) -> None:
         while count == 0 or done[speaker.part] + _HALF_UTTERANCE_FRAMES < due[speaker.part]:
             count += 1
             sentence = draw_sentence(rng, speaker.part)
-            said = synthesise(espeak, sentence, rng)
-            _write(folder / f"SX{count:03d}", said, sentence)
-            digest.update(said.samples.tobytes())
-            done[speaker.part] += frame_count(len(said.samples))
+            spoken = synthesise(espeak, sentence, rng)
+            _write(folder / f"SX{count:03d}", spoken, sentence)
+            digest.update(spoken.samples.tobytes())
+            done[speaker.part] += frame_count(len(spoken.samples))
         frames = done[speaker.part] - before
         report = SpeakerReport(speaker=speaker.name, frames=frames, utterances=count, sha256=digest.hexdigest())
         print(json.dumps(report), flush=True)
@@ -246,8 +246,8 @@ def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate
             starts.pop()
         starts.append((sample, phone, event))
     ends = [start for start, _, _ in starts[1:]] + [len(samples)]
-    found = [TimedPhone(start, end, phone, event) for (start, phone, event), end in zip(starts, ends, strict=True)]
-    return [phone for phone in found if phone.end > phone.start]
+    timed = [TimedPhone(start, end, phone, event) for (start, phone, event), end in zip(starts, ends, strict=True)]
+    return [phone for phone in timed if phone.end > phone.start]
 
 
 def word_segments(spoken: list[tuple[int, str]], phones: list[TimedPhone]) -> list[TimedPhone]:
@@ -257,12 +257,12 @@ def word_segments(spoken: list[tuple[int, str]], phones: list[TimedPhone]) -> li
     """
     sounds = [phone for phone in phones if phone.name != "sil"]
     owner = np.searchsorted([start for start, _ in spoken], [phone.event for phone in sounds], side="right") - 1
-    found: list[TimedPhone] = []
+    words: list[TimedPhone] = []
     for k, (event, word) in enumerate(spoken):
-        own = [phone for phone, at in zip(sounds, owner, strict=True) if at == k]
-        start, end = (own[0].start, own[-1].end) if own else (event, event)
-        found.append(TimedPhone(start, end, word.lower(), event))
-    return found
+        sounds_of_word = [phone for phone, at in zip(sounds, owner, strict=True) if at == k]
+        start, end = (sounds_of_word[0].start, sounds_of_word[-1].end) if sounds_of_word else (event, event)
+        words.append(TimedPhone(start, end, word.lower(), event))
+    return words
 
 
 def _closure_start(before: NDArray[np.int16], rate: int) -> int:
@@ -296,26 +296,26 @@ def write_lexicon(path: Path, espeak: Espeak, voices: list[Voice]) -> None:
     pronunciations: dict[str, dict[tuple[str, ...], None]] = {word: {} for word in every_word()}
     for voice in {voice.language: voice for voice in voices}.values():
         espeak.use(voice)
-        for word, found in pronunciations.items():
+        for word, variants in pronunciations.items():
             for context in _CONTEXTS:
-                said = espeak.pronounce(context.format(word))
-                if len(said) == len(context.split()):
-                    phones = [fold_espeak(name) for name in said[len(said) // 2]]
-                    found[tuple(phone for phone in phones if phone)] = None
+                spoken = espeak.pronounce(context.format(word))
+                if len(spoken) == len(context.split()):
+                    phones = [fold_espeak(name) for name in spoken[len(spoken) // 2]]
+                    variants[tuple(phone for phone in phones if phone)] = None
     lines = []
-    for word, found in pronunciations.items():
-        heads = [word, *(f"{word}({k})" for k in range(2, len(found) + 1))]
-        lines += [f"{head}  {' '.join(phones)}\n" for head, phones in zip(heads, found, strict=False)]
+    for word, variants in pronunciations.items():
+        heads = [word, *(f"{word}({k})" for k in range(2, len(variants) + 1))]
+        lines += [f"{head}  {' '.join(phones)}\n" for head, phones in zip(heads, variants, strict=False)]
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def _write(stem: Path, said: Sentence, sentence: str) -> None:
-    samples = said.samples
+def _write(stem: Path, spoken: Sentence, sentence: str) -> None:
+    samples = spoken.samples
     with stem.with_suffix(".WAV").open("wb") as raw, wave.open(raw, "wb") as file:
         file.setparams((1, 2, RATE, len(samples), "NONE", ""))
         file.writeframes(samples.astype("<i2").tobytes())
-    write_phn(stem.with_suffix(".PHN"), said.phones)
-    write_phn(stem.with_suffix(".WRD"), said.words)
+    write_phn(stem.with_suffix(".PHN"), spoken.phones)
+    write_phn(stem.with_suffix(".WRD"), spoken.words)
     stem.with_suffix(".TXT").write_text(f"0 {len(samples)} {sentence}\n", encoding="utf-8")
 
 

@@ -67,18 +67,18 @@ def write_json(path: str | Path, results: Iterable[Recognised]) -> None:
 
 
 def _document(result: Recognised) -> dict[str, Json]:
-    found: dict[str, Json] = {"utterance": result.utterance, "channel": result.channel}
+    document: dict[str, Json] = {"utterance": result.utterance, "channel": result.channel}
     if result.seconds is not None:
-        found["seconds"] = _exact(result.seconds)
+        document["seconds"] = _exact(result.seconds)
     for level, tokens in (("tokens", result.tokens), ("phones", result.phones), ("states", result.states)):
         if tokens or level == "tokens":
-            found[level] = [_token(token) for token in tokens]
-    return found
+            document[level] = [_token(token) for token in tokens]
+    return document
 
 
 def _token(token: TimedToken) -> dict[str, Json]:
-    found: dict[str, Json] = {"name": token.name, "start": _exact(token.start), "end": _exact(token.end)}
-    return found if token.confidence is None else {**found, "confidence": round(float(token.confidence), 6)}
+    fields: dict[str, Json] = {"name": token.name, "start": _exact(token.start), "end": _exact(token.end)}
+    return fields if token.confidence is None else {**fields, "confidence": round(float(token.confidence), 6)}
 
 
 def _exact(seconds: float) -> float:
@@ -117,13 +117,13 @@ def read_json(path: str | Path) -> list[Recognised]:
         what = f"format {str(top['format'])[:40]!r}, version {str(top['version'])[:20]!r}"
         raise reader.problem("the document", f"is of {what}; expected {JSON_FORMAT!r}, version {JSON_VERSION}")
     rows = reader.list(top["utterances"], "utterances")
-    found = [reader.result(row, f"utterances[{k}]") for k, row in enumerate(rows)]
+    results = [reader.result(row, f"utterances[{k}]") for k, row in enumerate(rows)]
     seen: set[tuple[str, int]] = set()
-    for k, result in enumerate(found):
+    for k, result in enumerate(results):
         if (result.utterance, result.channel) in seen:
             raise reader.problem(f"utterances[{k}]", f"{result.utterance!r} occurs twice; keep one of the two")
         seen.add((result.utterance, result.channel))
-    return found
+    return results
 
 
 def _parsed(path: str | Path, text: str) -> Json:
@@ -131,10 +131,10 @@ def _parsed(path: str | Path, text: str) -> Json:
         raise ValueError(f"{name} is no number of JSON")
 
     def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
-        found = dict(items)
-        if len(found) != len(items):
+        members = dict(items)
+        if len(members) != len(items):
             raise ValueError(f"a key occurs twice in an object: {', '.join(str(key)[:20] for key, _ in items)}")
-        return found
+        return members
 
     try:
         parsed: Json = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
@@ -153,8 +153,8 @@ class _Reader:
     def __init__(self, path: str | Path) -> None:
         self.path = path
 
-    def result(self, given: Json, place: str) -> Recognised:
-        row = self.object(given, place, _RESULT_KEYS, required=0)
+    def result(self, item: Json, place: str) -> Recognised:
+        row = self.object(item, place, _RESULT_KEYS, required=0)
         for key in ("utterance", "tokens"):
             if key not in row:
                 raise self.problem(place, f"lacks {key!r}")
@@ -162,8 +162,8 @@ class _Reader:
         if type(channel) is not int:
             raise self.problem(f"{place}.channel", f"is {str(channel)[:40]!r}; expected a whole number")
         optional = {key: [] if row.get(key) is None else row[key] for key in ("phones", "states")}
-        given_tokens = {"tokens": row["tokens"], **optional}
-        levels = {key: self.tokens(value, f"{place}.{key}") for key, value in given_tokens.items()}
+        lists = {"tokens": row["tokens"], **optional}
+        levels = {key: self.tokens(value, f"{place}.{key}") for key, value in lists.items()}
         name = row["utterance"]
         try:
             return Recognised(
@@ -177,9 +177,9 @@ class _Reader:
         except ValueError as error:
             raise self.problem(place, str(error)) from error
 
-    def tokens(self, given: Json, place: str) -> tuple[TimedToken, ...]:
-        found: list[TimedToken] = []
-        for k, row in enumerate(self.list(given, place)):
+    def tokens(self, value: Json, place: str) -> tuple[TimedToken, ...]:
+        tokens: list[TimedToken] = []
+        for k, row in enumerate(self.list(value, place)):
             where = f"{place}[{k}]"
             fields = self.object(row, where, _TOKEN_KEYS, required=3)
             name, confidence = fields["name"], fields.get("confidence")
@@ -189,32 +189,32 @@ class _Reader:
                 self.number(fields["end"], f"{where}.end"),
                 None if confidence is None else self.number(confidence, f"{where}.confidence"),
             )
-            what = token_problem(found[-1] if found else None, token)
+            what = token_problem(tokens[-1] if tokens else None, token)
             if what:
                 raise self.problem(where, what)
-            found.append(token)
-        return tuple(found)
+            tokens.append(token)
+        return tuple(tokens)
 
-    def object(self, given: Json, place: str, keys: tuple[str, ...], *, required: int) -> dict[str, Json]:
+    def object(self, value: Json, place: str, keys: tuple[str, ...], *, required: int) -> dict[str, Json]:
         """Return an object that has the first `required` of the keys and no others than these."""
-        if not isinstance(given, dict):
-            raise self.problem(place, f"is {str(given)[:40]!r}; expected an object with {', '.join(keys)}")
-        unknown = [key for key in given if key not in keys]
-        missing = [key for key in keys[:required] if key not in given]
+        if not isinstance(value, dict):
+            raise self.problem(place, f"is {str(value)[:40]!r}; expected an object with {', '.join(keys)}")
+        unknown = [key for key in value if key not in keys]
+        missing = [key for key in keys[:required] if key not in value]
         if unknown or missing:
             what = f"has the unknown key {unknown[0][:40]!r}" if unknown else f"lacks {missing[0]!r}"
             raise self.problem(place, f"{what}; expected {', '.join(keys)}")
-        return given
+        return value
 
-    def list(self, given: Json, place: str) -> list[Json]:
-        if not isinstance(given, list):
-            raise self.problem(place, f"is {str(given)[:40]!r}; expected a list")
-        return given
+    def list(self, value: Json, place: str) -> list[Json]:
+        if not isinstance(value, list):
+            raise self.problem(place, f"is {str(value)[:40]!r}; expected a list")
+        return value
 
-    def number(self, given: Json, place: str) -> float:
-        if isinstance(given, bool) or not isinstance(given, (int, float)) or not abs(given) < 1e300:
-            raise self.problem(place, f"is {str(given)[:40]!r}; expected a number")
-        return float(given)
+    def number(self, value: Json, place: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+            raise self.problem(place, f"is {str(value)[:40]!r}; expected a number")
+        return float(value)
 
     def problem(self, place: str, what: str) -> CorpusError:
         return CorpusError.one(self.path, f"{place}: {what}")

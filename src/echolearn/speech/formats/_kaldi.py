@@ -199,17 +199,17 @@ def open_scp(path: str | Path) -> ScpArrays:
 
 def read_table(path: str | Path, *, empty: bool = False) -> dict[str, tuple[int, str]]:
     """Read a table of Kaldi: a name and a value on every line."""
-    found: dict[str, tuple[int, str]] = {}
+    values: dict[str, tuple[int, str]] = {}
     for number, line in read_lines(path, "a table of Kaldi"):
         name, *rest = line.split(maxsplit=1)
         if not rest and not empty:
             raise line_problem(path, number, f"{name[:60]!r} stands alone; expected a name and a value")
-        if name in found:
+        if name in values:
             raise line_problem(path, number, f"{name[:60]!r} occurs twice; keep one of the two")
-        found[name] = (number, rest[0] if rest else "")
-    if not found:
+        values[name] = (number, rest[0] if rest else "")
+    if not values:
         raise line_problem(path, 1, "the file is empty; expected a name and a value on every line")
-    return found
+    return values
 
 
 def plain_file(path: str | Path, number: int, text: str) -> Path:

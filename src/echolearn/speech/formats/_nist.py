@@ -108,24 +108,24 @@ def read_ctm(path: str | Path) -> list[Recognised]:
     write_ctm : Write such a file; it has an example.
     echolearn.speech.formats.write_results : Write results in any format.
     """
-    found: dict[tuple[str, int], list[TimedToken]] = {}
+    results: dict[tuple[str, int], list[TimedToken]] = {}
     last = None
     for number, line in read_lines(path, "a CTM file"):
         if line.startswith(";;"):
             continue
         key, token = _parsed_token(path, number, line)
-        if key in found and key != last:
+        if key in results and key != last:
             what = f"{key[0]!r} occurs again after another utterance; expected its lines next to each other"
             raise line_problem(path, number, what)
-        tokens = found.setdefault(key, [])
+        tokens = results.setdefault(key, [])
         what_is_wrong = token_problem(tokens[-1] if tokens else None, token)
         if what_is_wrong:
             raise line_problem(path, number, what_is_wrong)
         tokens.append(token)
         last = key
-    if not found:
+    if not results:
         raise CorpusError.one(path, f"line 1: the file holds no token; {_CTM_LINE}")
-    return [Recognised(utterance, tuple(tokens), channel=channel) for (utterance, channel), tokens in found.items()]
+    return [Recognised(utterance, tuple(tokens), channel=channel) for (utterance, channel), tokens in results.items()]
 
 
 def _parsed_token(path: str | Path, number: int, line: str) -> tuple[tuple[str, int], TimedToken]:
@@ -245,13 +245,13 @@ def read_stm(path: str | Path) -> list[StmSegment]:
     --------
     write_stm : Write such a file; it has an example.
     """
-    found: list[StmSegment] = []
+    segments: list[StmSegment] = []
     finished: set[tuple[str, int]] = set()
     for number, line in read_lines(path, "an STM file"):
         if line.startswith(";;"):
             continue
         segment = _parsed_segment(path, number, line)
-        before = found[-1] if found else None
+        before = segments[-1] if segments else None
         if before is not None and before[:2] != segment[:2]:
             finished.add(before[:2])
         what = _problem(before, segment)
@@ -259,10 +259,10 @@ def read_stm(path: str | Path) -> list[StmSegment]:
             what = f"{segment.file!r} occurs again after another recording; expected its lines next to each other"
         if what:
             raise line_problem(path, number, what)
-        found.append(segment)
-    if not found:
+        segments.append(segment)
+    if not segments:
         raise CorpusError.one(path, f"line 1: the file holds no segment; {_STM_LINE}")
-    return found
+    return segments
 
 
 def _parsed_segment(path: str | Path, number: int, line: str) -> StmSegment:
@@ -284,7 +284,7 @@ def _parsed_segment(path: str | Path, number: int, line: str) -> StmSegment:
 def _problem(before: StmSegment | None, segment: StmSegment) -> str | None:
     """Return why a segment cannot follow another one, or None."""
     names = [(segment.file, "the file"), (segment.speaker, "the speaker"), *((w, "a word") for w in segment.words)]
-    what = next((found for name, of in names if (found := name_problem(name, of))), None)
+    what = next((wrong for name, of in names if (wrong := name_problem(name, of))), None)
     what = what or time_problem(segment.start) or time_problem(segment.end)
     if what:
         return what

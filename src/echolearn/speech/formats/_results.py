@@ -88,7 +88,7 @@ class Recognised:
             what = f"channel is {self.channel}, expected 1 to 99"
         for tokens in (self.tokens, self.phones, self.states):
             problems = (token_problem(before, token) for before, token in itertools.pairwise((None, *tokens)))
-            what = what or next((found for found in problems if found), None)
+            what = what or next((wrong for wrong in problems if wrong), None)
         if what is None and self.seconds is not None:
             what = time_problem(self.seconds) or self._too_short()
         if what:

@@ -148,12 +148,12 @@ def read_textgrid(
     if level not in ("words", "phones"):
         raise ValueError(f"level is {level!r}, expected 'words' or 'phones'")
     tiers = read_tiers(path)
-    found = {name: find_tier(path, tiers, name, speaker) for name in _TIER_NAMES[_TIER_NAMES.index(level) :]}
-    if not any(found.values()):
-        expected = " or ".join(found)
+    chosen = {name: find_tier(path, tiers, name, speaker) for name in _TIER_NAMES[_TIER_NAMES.index(level) :]}
+    if not any(chosen.values()):
+        expected = " or ".join(chosen)
         raise CorpusError.one(path, f"line 1: has interval tiers {[t.name for t in tiers]}; expected {expected}")
     tokens = {}
-    for name, tier in found.items():
+    for name, tier in chosen.items():
         intervals = [i for i in (tier.intervals if tier else ()) if i.text]
         kept = [i for i in intervals if silences or i.text.lower() not in _SILENT_TEXTS]
         named = [TimedToken(i.text, i.start, i.end) for i in checked(path, kept)]
@@ -188,12 +188,12 @@ class Tier(NamedTuple):
 
 def checked(path: str | Path, intervals: Iterable[Interval]) -> list[Interval]:
     """Return intervals after comparing their texts with what a name may be."""
-    found = list(intervals)
-    for interval in found:
+    rows = list(intervals)
+    for interval in rows:
         what = name_problem(interval.text, "the text")
         if what:
             raise line_problem(path, interval.line, what)
-    return found
+    return rows
 
 
 def find_tier(path: str | Path, tiers: Sequence[Tier], name: str, speaker: str | None = None) -> Tier | None:
@@ -238,10 +238,10 @@ class _Reader:
         for piece in self.pieces:
             self.at = piece.start()
             raise self.problem(f"the file goes on after its {count} tiers; expected its end")
-        found = [tier for tier in tiers if tier is not None]
-        if not found:
+        intervals = [tier for tier in tiers if tier is not None]
+        if not intervals:
             raise self.problem("the TextGrid has no interval tier; expected at least one")
-        return found
+        return intervals
 
     def tier(self, k: int, whole: tuple[float, float]) -> Tier | None:
         """Read one tier; None if it is one of points."""
@@ -284,9 +284,9 @@ class _Reader:
             raise self.problem(f"ends at {end:.7g} s and starts at {start:.7g} s; expected an end after the start")
         return end
 
-    def compare(self, found: float, expected: float, what: str, other: str) -> None:
-        if abs(found - expected) > _BOUNDARY_TOLERANCE_SECONDS + 1e-9:
-            apart = f"the {what} is {found:.7g} s, the {other} {expected:.7g} s"
+    def compare(self, value: float, expected: float, what: str, other: str) -> None:
+        if abs(value - expected) > _BOUNDARY_TOLERANCE_SECONDS + 1e-9:
+            apart = f"the {what} is {value:.7g} s, the {other} {expected:.7g} s"
             raise self.problem(f"{apart}; expected intervals that follow one another")
 
     def seconds(self, *labels: str) -> float:

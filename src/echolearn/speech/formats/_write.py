@@ -60,21 +60,21 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
-    found, path = list(results), Path(path)
-    counts = Counter((result.utterance, result.channel) for result in found)
+    listed, path = list(results), Path(path)
+    counts = Counter((result.utterance, result.channel) for result in listed)
     twice = [key for key, count in counts.items() if count > 1]
     if twice:
         raise ValueError(f"the utterance {twice[0][0]!r}, channel {twice[0][1]}, occurs {counts[twice[0]]} times")
     if kind == "textgrid":
-        return _write_textgrids(path, found, level)
+        return _write_textgrids(path, listed, level)
     if kind == "ctm":
-        write_ctm(path, found)
+        write_ctm(path, listed)
     elif kind == "json":
-        write_json(path, found)
+        write_json(path, listed)
     elif kind == "mlf":
-        write_mlf(path, _mlf_entries(found))
+        write_mlf(path, _mlf_entries(listed))
     else:
-        write_stm(path, [_stm_segment(result) for result in found])
+        write_stm(path, [_stm_segment(result) for result in listed])
     return [path]
 
 
