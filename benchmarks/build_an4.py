@@ -32,9 +32,9 @@ from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech import read_mlf
 from echolearn.speech._features import CEPSTRA, FRAME_SECONDS
-from echolearn.speech._labels import HTK_UNITS
 from echolearn.speech._sources.feature_file import ARRAYS, read_feature_file
 from echolearn.speech._text import raise_any
+from echolearn.speech.formats._results import UNITS_PER_SECOND
 
 # The speakers that are held out; the other 55 are the training part.
 SPEAKERS = {
@@ -77,7 +77,7 @@ def read_cepstra(path):
         if frames < 1 or len(raw) != 12 + frames * size:
             what = f"is {len(raw)} bytes that are neither a Sphinx nor an HTK feature file, or was cut short"
             raise CorpusError.one(path, f"{what}; extract it again")
-        if size != 4 * CEPSTRA or period != round(HTK_UNITS * FRAME_SECONDS):
+        if size != 4 * CEPSTRA or period != round(UNITS_PER_SECOND * FRAME_SECONDS):
             what = f"has {size // 4} columns every {period / 10_000:g} ms, expected {CEPSTRA} every 10 ms"
             raise CorpusError.one(path, f"{what}: it belongs to another set of features")
         values, columns = np.frombuffer(raw, ">f4", offset=12), size // 4

@@ -21,8 +21,8 @@ from echolearn.reservoir import Reservoir
 from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.sequences.batch import draw_minibatches, group_sequences, pack
 from echolearn.speech import normalised, warp_matrix, warped_copies, with_context, with_differences
-from echolearn.speech._augmentation import FACTORS
-from echolearn.speech._features import CEPSTRA, CONTEXT
+from echolearn.speech._augmentation import FACTOR_STEPS
+from echolearn.speech._features import CEPSTRA, CONTEXT_FRAMES
 from echolearn.states.run import run
 from echolearn.training.optimizers import Adam, learned_weights, with_learned
 
@@ -79,7 +79,7 @@ class Utterances:
             self.centred.append(x)
             blocks = x.reshape(len(x), 3, CEPSTRA).astype(np.float64)
             self.covariances.append(np.einsum("tbi,tbj->bij", blocks, blocks) / len(x))
-        factors = (1 + spread) ** np.linspace(-1, 1, FACTORS) if spread else ()
+        factors = (1 + spread) ** np.linspace(-1, 1, FACTOR_STEPS) if spread else ()
         self.warps = [warp_matrix(f, **BAND) for f in factors]
 
     def __len__(self):
@@ -260,7 +260,7 @@ def _learn(part, s, core_seconds, began, seed):
     rng = np.random.default_rng(seed)
     utterances, labels = Utterances(part[0], s.spread), [np.asarray(y, np.int64) for y in part[1]]
     lengths = np.array([len(y) for y in labels])
-    model = Layers.draw(s, 3 * CEPSTRA * CONTEXT, 1 + max(int(y.max()) for y in labels), rng)
+    model = Layers.draw(s, 3 * CEPSTRA * CONTEXT_FRAMES, 1 + max(int(y.max()) for y in labels), rng)
     optimizer, frames = Adam(), 0
     while True:
         for which in draw_minibatches(lengths, s.batch_size, rng):

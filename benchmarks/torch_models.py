@@ -18,7 +18,7 @@ from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.rnn import pad_sequence
 
 from echolearn.speech import normalised, warp_matrix, with_context, with_differences
-from echolearn.speech._augmentation import FACTORS
+from echolearn.speech._augmentation import FACTOR_STEPS
 from echolearn.speech._features import CEPSTRA
 
 PADDING = -1
@@ -190,12 +190,12 @@ class Warped:
     def __init__(self, cepstra, spread, rng):
         self.frames = [torch.from_numpy(with_differences(c)).view(-1, 3, CEPSTRA) for c in cepstra]
         self.rng = rng
-        factors = (1 + spread) ** np.linspace(-1, 1, FACTORS)
+        factors = (1 + spread) ** np.linspace(-1, 1, FACTOR_STEPS)
         self.matrices = [torch.from_numpy(warp_matrix(f, **FILTER_BANK).T.astype(np.float32)) for f in factors]
 
     def draw(self):
         """Return the features of all utterances, as `prepared` does, under new warps."""
-        factors = self.rng.integers(FACTORS, size=len(self.frames))
+        factors = self.rng.integers(FACTOR_STEPS, size=len(self.frames))
         return [self.warped(i, k) for i, k in enumerate(factors.tolist())]
 
     def warped(self, i, k):

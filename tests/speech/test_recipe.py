@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from echolearn.speech import FeatureRecipe, normalised, with_context
 from echolearn.speech import with_differences as differences
-from echolearn.speech._features import LONGEST_MEMORY, PRIOR_FRAMES, RunningScale
+from echolearn.speech._features import MAX_MEMORY_FRAMES, PRIOR_FRAMES, RunningScale
 from speechfiles import tones
 
 SCALE = (np.linspace(-1, 1, 39), np.linspace(0.5, 2, 39))
@@ -71,7 +71,7 @@ def test_running_moments_are_those_of_the_training_part_and_the_frames_so_far():
 def test_running_moments_forget():
     frames = np.concatenate([np.full((4000, 1), 5.0), np.random.default_rng(0).normal(size=(20000, 1))])
     found = RunningScale(np.zeros(1), np.ones(1)).apply(frames.astype(np.float32))
-    assert LONGEST_MEMORY < 4000
+    assert MAX_MEMORY_FRAMES < 4000
     assert abs(found[-3000:].mean()) < 0.1
     assert found[-3000:].std() == pytest.approx(1.0, abs=0.1)
 

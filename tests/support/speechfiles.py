@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from echolearn.speech import Corpus, Segment, open_corpus
-from echolearn.speech._labels import HTK_UNITS, write_phn
+from echolearn.speech._labels import write_phn
+from echolearn.speech.formats._results import UNITS_PER_SECOND
 
 RATE = 16_000
 TIMIT_PHONES = "h# sh iy hv ae dcl y er h#"
@@ -56,7 +57,7 @@ def write_sphere(path: Path, samples: np.ndarray, promised: int | None = None) -
 
 def write_lab(path: Path, segments: Iterable[Segment]) -> None:
     """Write a label file of HTK."""
-    rows = [f"{round(s.start * HTK_UNITS)} {round(s.end * HTK_UNITS)} {s.name}\n" for s in segments]
+    rows = [f"{round(s.start * UNITS_PER_SECOND)} {round(s.end * UNITS_PER_SECOND)} {s.name}\n" for s in segments]
     path.write_text("".join(rows), encoding="utf-8")
 
 

@@ -37,8 +37,8 @@ from echolearn.modelfile.reader import saved_by
 from echolearn.readout.network import Network as FittedNetwork
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech import Corpus
-from echolearn.speech._audio import RATE
-from echolearn.speech._features import SHIFT
+from echolearn.speech._audio import RATE_HZ
+from echolearn.speech._features import SHIFT_SAMPLES
 from echolearn.speech._preparation import default_cache
 from echolearn.speech.recognition import NGramModel, Recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
@@ -216,7 +216,7 @@ def describe_corpus(corpus: Corpus) -> str:
     for part, frames in corpus.frames.items():
         which = corpus.which(part)
         speakers = len({corpus.speakers[k] for k in which})
-        length = clock(frames * SHIFT / RATE)
+        length = clock(frames * SHIFT_SAMPLES / RATE_HZ)
         lines.append(f"  {part:5}  {frames:>9,} frames ({length})  {len(which):,} utterances  {speakers} speakers")
     return "\n".join([*lines, *(f"  {note}" for note in corpus.notes)])
 

@@ -22,8 +22,8 @@ from echolearn.estimators import ESNClassifier, ESNForecaster
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech import FeatureRecipe, Segment, read_audio, write_mlf
-from echolearn.speech._audio import RATE
-from echolearn.speech._features import SHIFT, WINDOW
+from echolearn.speech._audio import RATE_HZ
+from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
 from echolearn.speech._text import raise_any
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import load_any
@@ -300,8 +300,8 @@ def audio_features(paths: Sequence[Path], recipe: FeatureRecipe | None = None) -
         except CorpusError as error:
             problems += error.problems
             continue
-        if len(samples) < WINDOW:
-            problems.append(Problem(str(path), f"holds {len(samples)} samples, a frame needs {WINDOW}"))
+        if len(samples) < WINDOW_SAMPLES:
+            problems.append(Problem(str(path), f"holds {len(samples)} samples, a frame needs {WINDOW_SAMPLES}"))
             continue
         X.append(how.of_samples(samples))
     names = [path.with_suffix("").as_posix().lstrip("/.") for path in paths]
@@ -329,5 +329,5 @@ def write_predictions(model: ESNClassifier, names: Sequence[str], X: Sequence[Ar
 def _segments(states: Array) -> list[Segment]:
     """Return one segment per run of equal states, in seconds."""
     edges = np.flatnonzero(np.r_[True, states[1:] != states[:-1], True]).tolist()
-    frame = SHIFT / RATE
+    frame = SHIFT_SAMPLES / RATE_HZ
     return [Segment(a * frame, b * frame, str(states[a])) for a, b in itertools.pairwise(edges)]

@@ -23,7 +23,7 @@ from echolearn.speech._sources.utterances import AUDIO_ENDINGS, pair_files
 from echolearn.speech._typing import Frames
 from echolearn.speech.formats import Recognised, write_results
 from echolearn.speech.formats._textgrid import textgrid_of
-from echolearn.speech.formats._write import KINDS
+from echolearn.speech.formats._write import RESULT_FORMATS
 from echolearn.speech.recognition import Recognizer, read_arpa, read_lexicon
 from echolearn.speech.recognition._recognizer import batches
 
@@ -252,7 +252,7 @@ class Destination:
     """
 
     def __init__(self, out: str, form: str | None) -> None:
-        self.path = None if out in KINDS else Path(out)
+        self.path = None if out in RESULT_FORMATS else Path(out)
         self.kind = out if self.path is None else form or _kind_of(self.path)
         if self.path is None and form not in (None, out):
             raise ValueError(f"--out {out} prints {out}; --format {form} is the format of --out PATH")
@@ -310,8 +310,10 @@ def _kind_of(path: Path) -> str:
     ending = path.suffix.lower().removeprefix(".")
     if path.is_dir() or not ending:
         return "textgrid"
-    if ending not in KINDS:
-        raise ValueError(f"--out {path}: expected a format ({', '.join(KINDS)}), a file that ends in one, or a folder")
+    if ending not in RESULT_FORMATS:
+        raise ValueError(
+            f"--out {path}: expected a format ({', '.join(RESULT_FORMATS)}), a file that ends in one, or a folder"
+        )
     return ending
 
 

@@ -16,7 +16,7 @@ from echolearn.speech._phones import SILENCES, fold, level_map, read_phone_map, 
 from echolearn.speech._scoring import Comparison, Pair
 from echolearn.speech._transcripts import read_transcripts
 from echolearn.speech.formats import Recognised, read_ctm, read_json, read_stm, read_textgrid
-from echolearn.speech.formats._write import UNKNOWN
+from echolearn.speech.formats._write import UNKNOWN_SPEAKER
 
 
 @click.command()
@@ -136,7 +136,9 @@ def _stm(path: Path) -> TranscriptFile:
         name = segment.file if segment.channel == 1 else f"{segment.file} {segment.channel}"
         tokens.setdefault(name, []).extend(segment.words)
         speakers.setdefault(name, set()).add(segment.speaker)
-    known = {name: next(iter(found)) for name, found in speakers.items() if len(found) == 1 and found != {UNKNOWN}}
+    known = {
+        name: next(iter(found)) for name, found in speakers.items() if len(found) == 1 and found != {UNKNOWN_SPEAKER}
+    }
     return TranscriptFile(tokens, known)
 
 

@@ -23,7 +23,7 @@ from echolearn.paper.table1_figures import (
     spectrogram,
 )
 from echolearn.speech import Corpus, Counts, Evaluation, read_audio
-from echolearn.speech._audio import RATE
+from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._phones import SILENCES, split_state
 from echolearn.speech._scoring import Pair
 from echolearn.speech.recognition._phone_models import phone_segments
@@ -214,7 +214,7 @@ def _utterances(corpus: Corpus, task: PhoneScoring, best: ReportedSystem) -> lis
         samples = _samples(corpus, k)
         shown = decoded(corpus, k, task, best, model, samples=samples)
         short = shown.seconds <= LONGEST
-        sound = audio_block(samples, RATE) if samples is not None and short else ""
+        sound = audio_block(samples, RATE_HZ) if samples is not None and short else ""
         counts = best.evaluation.by_utterance()[name]
         caption = (
             f"Test utterance {name} of speaker {corpus.speakers[k]}, {shown.seconds:.1f} s, system {best.name}: "

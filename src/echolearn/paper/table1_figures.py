@@ -14,7 +14,7 @@ from echolearn.estimators import ESNClassifier
 from echolearn.paper.cells import FitResult
 from echolearn.paper.table1_report import TITLES, Table, shown_columns
 from echolearn.speech import Corpus, read_audio
-from echolearn.speech._features import SHIFT, WINDOW
+from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
 from echolearn.speech._phones import phones_of_states, split_state
 from echolearn.states.harvesting import harvest
 from echolearn.validation import Array
@@ -185,7 +185,9 @@ def _states_by_speed(network: ESNClassifier, X: Array) -> Array:
 
 def spectrogram(samples: Array) -> Array:
     """Return decibels (frames, 257), in the frames of the features: 25 ms every 10 ms."""
-    frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::SHIFT] * np.hamming(WINDOW)
+    frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW_SAMPLES)[::SHIFT_SAMPLES] * np.hamming(
+        WINDOW_SAMPLES
+    )
     return np.asarray(20 * np.log10(np.abs(np.fft.rfft(frames, FFT_LENGTH)) + 1.0))
 
 

@@ -99,11 +99,6 @@ def align(
     CorpusError
         If an utterance has fewer frames than phones, or a phone is not in the list. The error names all of them.
 
-    See Also
-    --------
-    train_aligner : Return the model itself.
-    boundary_errors : Compare the boundaries with known ones.
-
     Examples
     --------
     The example has two phones that differ in a single feature:

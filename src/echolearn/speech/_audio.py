@@ -14,7 +14,7 @@ from scipy.signal import firwin, resample_poly
 
 from echolearn.exceptions import CorpusError
 
-RATE = 16_000
+RATE_HZ = 16_000
 FULL_SCALE = 32_768.0  # of 16-bit samples, the scale in which energies of MFCC are usually given
 _MIN_RATE_HZ, _MAX_RATE_HZ = 8_000, 192_000
 _MAX_AMPLITUDE = 65_536.0  # times full scale: as loud as 16-bit samples that were written as floats without scaling
@@ -59,11 +59,6 @@ def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArra
         rate at which no speech is recorded.
     ValueError
         If `channels` is "split"; `read_channels` returns all channels.
-
-    See Also
-    --------
-    read_channels : Read every channel of a file.
-    echolearn.speech.mfcc : The features of the samples.
 
     Examples
     --------
@@ -131,14 +126,14 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
 
 def resample(samples: NDArray[np.float32], rate: int, path: str | Path = "audio") -> NDArray[np.float32]:
     """Return audio resampled to 16 kHz by a polyphase filter; the array itself if it is at 16 kHz already."""
-    if rate == RATE:
+    if rate == RATE_HZ:
         return samples
     if not _MIN_RATE_HZ <= rate <= _MAX_RATE_HZ:
         raise CorpusError.one(
             path, f"is sampled at {rate} Hz, expected {_MIN_RATE_HZ} to {_MAX_RATE_HZ} Hz (16000 is native)"
         )
-    common = gcd(rate, RATE)
-    return np.asarray(resample_poly(samples, RATE // common, rate // common), dtype=np.float32)
+    common = gcd(rate, RATE_HZ)
+    return np.asarray(resample_poly(samples, RATE_HZ // common, rate // common), dtype=np.float32)
 
 
 def _decode(path: Path, channels: int | str | None) -> tuple[NDArray[np.float32], int]:
@@ -273,11 +268,11 @@ class Resampler:
 
     def __init__(self, rate: int) -> None:
         self.rate = rate
-        self._up, self._down = RATE // gcd(rate, RATE), rate // gcd(rate, RATE)
+        self._up, self._down = RATE_HZ // gcd(rate, RATE_HZ), rate // gcd(rate, RATE_HZ)
         resample(np.zeros(1, dtype=np.float32), rate)  # refuses a rate at which no speech is recorded
         self._half = _FILTER_PERIODS * max(self._up, self._down)
         self._taps = np.ones(1, dtype=np.float32)
-        if rate != RATE:  # what resample_poly designs by itself, at every call
+        if rate != RATE_HZ:  # what resample_poly designs by itself, at every call
             taps = firwin(2 * self._half + 1, 1 / max(self._up, self._down), window=("kaiser", 5.0))
             self._taps = taps.astype(np.float32)
         self._kept = np.empty(0, dtype=np.float32)
@@ -286,7 +281,7 @@ class Resampler:
 
     def push(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """Take the next samples and return those at 16 kHz that do not depend on later samples."""
-        if self.rate == RATE:
+        if self.rate == RATE_HZ:
             return samples
         self._kept = np.concatenate([self._kept, samples])
         total = self._base + len(self._kept)

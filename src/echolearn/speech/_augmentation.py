@@ -21,14 +21,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.speech._audio import RATE
-from echolearn.speech._features import BANDS, CEPSTRA, LIFTER, LOWEST, from_bands, log_bands
+from echolearn.speech._audio import RATE_HZ
+from echolearn.speech._features import CEPSTRA, LIFTER, LOWEST_HZ, MEL_BANDS, from_bands, log_bands
 from echolearn.speech._typing import Frames
 from echolearn.validation import Array
 
 _PROPORTIONAL_SHARE = 0.85  # of the band, up to which frequencies are multiplied; above, a line leads to the upper end
 _INTEGRATION_POINTS = 2048  # of the integrals over the mel axis
-FACTORS = 201  # factors between the smallest and the largest for which a matrix is computed, once
+FACTOR_STEPS = 201  # factors between the smallest and the largest for which a matrix is computed, once
 
 
 def mel(frequency: Array | float) -> Array:
@@ -36,7 +36,7 @@ def mel(frequency: Array | float) -> Array:
     return np.asarray(1127.0 * np.log1p(np.asarray(frequency) / 700.0))
 
 
-def warped_frequency(frequency: Array | float, factor: float, high: float = RATE / 2) -> Array:
+def warped_frequency(frequency: Array | float, factor: float, high: float = RATE_HZ / 2) -> Array:
     """Return the frequencies to which a warp moves the given ones.
 
     Where the frequency or its image exceeds 85 % of the band up to `high`, the map continues as a straight line to the
@@ -48,7 +48,7 @@ def warped_frequency(frequency: Array | float, factor: float, high: float = RATE
 
 
 def warp_matrix(
-    factor: float, *, cepstra: int = CEPSTRA, low: float = LOWEST, high: float = RATE / 2, lifter: float = LIFTER
+    factor: float, *, cepstra: int = CEPSTRA, low: float = LOWEST_HZ, high: float = RATE_HZ / 2, lifter: float = LIFTER
 ) -> NDArray[np.float64]:
     """Return the matrix by which cepstra are multiplied to warp their frequency axis.
 
@@ -105,8 +105,8 @@ def warped_copies(
     spread: float,
     rng: np.random.Generator,
     *,
-    low: float = LOWEST,
-    high: float = RATE / 2,
+    low: float = LOWEST_HZ,
+    high: float = RATE_HZ / 2,
     lifter: float = LIFTER,
 ) -> list[Frames]:
     """Return copies of utterances, each warped by a random factor of its own.
@@ -125,20 +125,14 @@ def warped_copies(
         slightly more than the differences between adult speakers.
     rng : numpy.random.Generator
         The source of the factors: the same generator gives the same copies.
-    low, high : float, default 20 and 8000
-        The ends of the mel filter bank in Hz.
-    lifter : float, default 22
-        The Q of the liftering, 0 for none; see `warp_matrix`.
+    low, high, lifter : float
+        As in `warp_matrix`.
 
     Returns
     -------
     list of array of shape (n_frames, n_cepstra), float32
         One warped copy of every utterance, in their order, then the next copy of every utterance, and so on. The
         originals are not included.
-
-    See Also
-    --------
-    warp_matrix : The warp by a given factor.
 
     Examples
     --------
@@ -155,8 +149,8 @@ def warped_copies(
     widths = {c.shape[1] for c in cepstra}
     if len(widths) > 1:
         raise ValueError(f"utterances have {sorted(widths)} cepstra per frame; expected the same number in all")
-    factors = (1 + spread) ** np.linspace(-1, 1, FACTORS)
-    drawn = rng.integers(FACTORS, size=(copies, len(cepstra)))
+    factors = (1 + spread) ** np.linspace(-1, 1, FACTOR_STEPS)
+    drawn = rng.integers(FACTOR_STEPS, size=(copies, len(cepstra)))
     width = widths.pop() if widths else CEPSTRA
     matrices = {
         k: warp_matrix(factors[k], cepstra=width, low=low, high=high, lifter=lifter).T.astype(np.float32)
@@ -169,11 +163,11 @@ def warped_copies(
 
 def warped_bands(bands: Frames, factor: float) -> Frames:
     """Return the log mel bands of a warped spectrum, interpolated linearly between the centres of the bands."""
-    bottom, top = mel(LOWEST), mel(RATE / 2)
-    centres = bottom + (top - bottom) * np.arange(1, BANDS + 1) / (BANDS + 1)
+    bottom, top = mel(LOWEST_HZ), mel(RATE_HZ / 2)
+    centres = bottom + (top - bottom) * np.arange(1, MEL_BANDS + 1) / (MEL_BANDS + 1)
     sources = mel(warped_frequency(700.0 * np.expm1(centres / 1127.0), 1 / factor))
-    at = np.clip(np.interp(sources, centres, np.arange(BANDS)), 0, BANDS - 1)
-    below = np.minimum(at.astype(int), BANDS - 2)
+    at = np.clip(np.interp(sources, centres, np.arange(MEL_BANDS)), 0, MEL_BANDS - 1)
+    below = np.minimum(at.astype(int), MEL_BANDS - 2)
     share = (at - below).astype(np.float32)
     return np.asarray(bands[:, below] * (1 - share) + bands[:, below + 1] * share, dtype=np.float32)
 

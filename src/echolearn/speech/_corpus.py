@@ -11,7 +11,7 @@ import numpy as np
 
 from echolearn.display.facts import counted, one_line
 from echolearn.exceptions import Problem
-from echolearn.speech._features import CEPSTRA, COLUMNS, FRAME_SECONDS, FrameList
+from echolearn.speech._features import CEPSTRA, FEATURE_COLUMNS, FRAME_SECONDS, FrameList
 from echolearn.speech._labels import Segment, read_mlf, write_mlf
 from echolearn.speech._phones import state_names
 from echolearn.speech._preparation import default_cache, prepare
@@ -27,7 +27,7 @@ from echolearn.speech._transcripts import Words, match_transcripts, read_transcr
 from echolearn.speech._typing import Frames, Labels, Progress
 
 NORMALISATIONS = ("utterance", "corpus", "running")
-WORDS = "synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR"
+CORPUS_WORDS = "synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR"
 
 
 @dataclass(frozen=True)
@@ -242,10 +242,6 @@ def open_corpus(
     ValueError
         If the word or an option is not one of those above, or the option does not apply to the corpus.
 
-    See Also
-    --------
-    echolearn.speech.recognition.learn_recognizer : A recogniser from a network and the corpus.
-
     Examples
     --------
     >>> import tempfile
@@ -272,7 +268,7 @@ def open_corpus(
         raise ValueError(f"normalise is {normalise!r}, expected 'utterance', 'corpus' or 'running'")
     kind, _, place = word.partition(":")
     if kind not in ("synthetic", "timit", "features", "kaldi", "wav") or (kind == "synthetic") == bool(place):
-        raise ValueError(f"corpus is {word!r}, expected {WORDS}")
+        raise ValueError(f"corpus is {word!r}, expected {CORPUS_WORDS}")
     if frames is not None and kind != "synthetic":
         raise ValueError(f"frames={frames} sizes the synthetic corpus; {word!r} has the size it has")
     if kind == "features" and labels is not None:
@@ -342,7 +338,7 @@ def _from_features(word: str, normalise: str) -> Corpus:
     else:
         features, arrays, note = read_feature_file(place, normalise)
     recipe, width = FeatureRecipe.ready(), arrays["features"].shape[1]
-    if width in (CEPSTRA, COLUMNS):
+    if width in (CEPSTRA, FEATURE_COLUMNS):
         recipe = FeatureRecipe(False, width == CEPSTRA, normalise, scale=features.scale)
     edges = np.cumsum(arrays["lengths"])[:-1]
     return Corpus(

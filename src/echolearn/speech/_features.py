@@ -16,34 +16,34 @@ from numba import njit
 from numpy.typing import NDArray
 
 from echolearn.display.facts import counted, one_line
-from echolearn.speech._audio import RATE
+from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._typing import Frames
 
-WINDOW, SHIFT = 400, 160  # samples
-FRAME_SECONDS = SHIFT / RATE
-BANDS, LOWEST, LIFTER = 23, 20.0, 22.0  # mel bands, the lowest frequency in Hz, and Kaldi's liftering
+WINDOW_SAMPLES, SHIFT_SAMPLES = 400, 160
+FRAME_SECONDS = SHIFT_SAMPLES / RATE_HZ
+MEL_BANDS, LOWEST_HZ, LIFTER = 23, 20.0, 22.0  # as in Kaldi
 CEPSTRA = 13
-COLUMNS = 3 * CEPSTRA
-CONTEXT = 3
-SPREAD = 2  # frames on each side that a difference is fitted over, as in HTK and Kaldi
+FEATURE_COLUMNS = 3 * CEPSTRA
+CONTEXT_FRAMES = 3
+DELTA_FRAMES = 2  # on each side, that a difference is fitted over, as in HTK and Kaldi
 PRIOR_FRAMES = 100.0  # what the training part counts for, in frames, at the start of a running normalisation
-LONGEST_MEMORY = 3000.0  # frames that a running mean looks back to
+MAX_MEMORY_FRAMES = 3000.0  # that a running mean looks back to
 SMALLEST_DEVIATION = 1e-5
 
 
 def frame_count(samples: int) -> int:
     """Return the number of frames of an utterance; 0 if it is shorter than one window."""
-    return 1 + (samples - WINDOW) // SHIFT if samples >= WINDOW else 0
+    return 1 + (samples - WINDOW_SAMPLES) // SHIFT_SAMPLES if samples >= WINDOW_SAMPLES else 0
 
 
 def first_frame(seconds: float) -> int:
     """Return the index of the first frame whose middle is at or after a time."""
-    return max(0, int(np.ceil((seconds * RATE - WINDOW / 2) / SHIFT - 1e-6)))
+    return max(0, int(np.ceil((seconds * RATE_HZ - WINDOW_SAMPLES / 2) / SHIFT_SAMPLES - 1e-6)))
 
 
 def boundary_time(frame: int) -> float:
     """Return the time halfway between the middle of a frame and the middle of the one before it."""
-    return (frame * SHIFT + WINDOW / 2 - SHIFT / 2) / RATE
+    return (frame * SHIFT_SAMPLES + WINDOW_SAMPLES / 2 - SHIFT_SAMPLES / 2) / RATE_HZ
 
 
 def mfcc(samples: NDArray[np.float32]) -> Frames:
@@ -61,12 +61,6 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
     array of shape (n_frames, 13), float32
         One row per frame. The same samples always give the same features: no dither is added.
 
-    See Also
-    --------
-    echolearn.speech.read_audio : Read the samples of a file.
-    with_differences : The next step.
-    echolearn.speech.FeatureRecipe : All steps in one object.
-
     Examples
     --------
     >>> import numpy as np
@@ -77,7 +71,7 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
     import kaldi_native_fbank as knf
 
     options = knf.MfccOptions()
-    options.frame_opts.samp_freq = RATE
+    options.frame_opts.samp_freq = RATE_HZ
     options.frame_opts.dither = 0.0
     options.frame_opts.snip_edges = True
     options.num_ceps = CEPSTRA
@@ -85,7 +79,7 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
     # Digital silence has no logarithm; one count of a 16-bit sample is below any recording.
     options.energy_floor = 1.0
     computer = knf.OnlineMfcc(options)
-    computer.accept_waveform(float(RATE), samples.tolist())
+    computer.accept_waveform(float(RATE_HZ), samples.tolist())
     computer.input_finished()
     count = computer.num_frames_ready
     if count == 0:
@@ -98,24 +92,24 @@ def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames
     import kaldi_native_fbank as knf
 
     options = knf.FbankOptions()
-    options.frame_opts.samp_freq = RATE
+    options.frame_opts.samp_freq = RATE_HZ
     options.frame_opts.dither = 0.0
     options.frame_opts.snip_edges = True
-    options.mel_opts.num_bins = BANDS
+    options.mel_opts.num_bins = MEL_BANDS
     options.use_energy = True
     options.energy_floor = 1.0
     computer = knf.OnlineFbank(options)
-    computer.accept_waveform(float(RATE), samples.tolist())
+    computer.accept_waveform(float(RATE_HZ), samples.tolist())
     computer.input_finished()
     rows = [computer.get_frame(i) for i in range(computer.num_frames_ready)]
-    energies = np.stack(rows).astype(np.float32) if rows else np.empty((0, BANDS + 1), np.float32)
+    energies = np.stack(rows).astype(np.float32) if rows else np.empty((0, MEL_BANDS + 1), np.float32)
     return energies[:, 0], energies[:, 1:]
 
 
 def from_bands(energy: NDArray[np.float32], bands: Frames) -> Frames:
     """Return the MFCC of log mel bands: their cosine transform, liftered, with the energy as first coefficient."""
     k = np.arange(CEPSTRA)
-    cosines = np.sqrt(2 / BANDS) * np.cos(np.pi / BANDS * np.outer(np.arange(BANDS) + 0.5, k))
+    cosines = np.sqrt(2 / MEL_BANDS) * np.cos(np.pi / MEL_BANDS * np.outer(np.arange(MEL_BANDS) + 0.5, k))
     cepstra = bands @ (cosines * (1 + LIFTER / 2 * np.sin(np.pi * k / LIFTER)))
     cepstra[:, 0] = energy
     return np.asarray(cepstra, dtype=np.float32)
@@ -125,16 +119,18 @@ def differences(frames: Frames) -> Frames:
     """Return the slope of every column at every frame (the "delta" features); the ends are repeated."""
     if len(frames) == 0:
         return frames.copy()
-    return slopes(np.pad(frames, ((SPREAD, SPREAD), (0, 0)), mode="edge"))
+    return slopes(np.pad(frames, ((DELTA_FRAMES, DELTA_FRAMES), (0, 0)), mode="edge"))
 
 
 def slopes(padded: Frames) -> Frames:
     """Return the slopes of frames that have two neighbours on each side: four rows fewer."""
-    count = len(padded) - 2 * SPREAD
+    count = len(padded) - 2 * DELTA_FRAMES
     slope = np.zeros((count, padded.shape[1]), dtype=padded.dtype)
-    for k in range(1, SPREAD + 1):
-        slope += k * (padded[SPREAD + k : SPREAD + k + count] - padded[SPREAD - k : SPREAD - k + count])
-    return slope / np.float32(2 * sum(k * k for k in range(1, SPREAD + 1)))
+    for k in range(1, DELTA_FRAMES + 1):
+        slope += k * (
+            padded[DELTA_FRAMES + k : DELTA_FRAMES + k + count] - padded[DELTA_FRAMES - k : DELTA_FRAMES - k + count]
+        )
+    return slope / np.float32(2 * sum(k * k for k in range(1, DELTA_FRAMES + 1)))
 
 
 def with_differences(cepstra: Frames) -> Frames:
@@ -149,11 +145,6 @@ def with_differences(cepstra: Frames) -> Frames:
     -------
     array of shape (n_frames, 3 * n_columns)
         The features, their slopes, and the slopes of the slopes.
-
-    See Also
-    --------
-    differences : The slopes alone.
-    normalised : The next step.
 
     Examples
     --------
@@ -210,7 +201,7 @@ def _follow(
 ) -> float:
     """Normalise frame after frame by moments that include it, and update the moments; return what they count for."""
     for t in range(len(frames)):
-        seen = min(seen + 1.0, LONGEST_MEMORY)
+        seen = min(seen + 1.0, MAX_MEMORY_FRAMES)
         for c in range(frames.shape[1]):
             x = np.float64(frames[t, c])
             mean[c] += (x - mean[c]) / seen
@@ -241,7 +232,7 @@ class RunningScale:
         return out
 
 
-def with_context(frames: Frames, context: int = CONTEXT) -> Frames:
+def with_context(frames: Frames, context: int = CONTEXT_FRAMES) -> Frames:
     """Return frames, each stacked with its neighbours.
 
     Parameters
@@ -295,7 +286,7 @@ class FrameList(Sequence[Frames]):
         self,
         frames: Frames,
         bounds: Sequence[tuple[int, int]],
-        context: int = CONTEXT,
+        context: int = CONTEXT_FRAMES,
         scale: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
         running: bool = False,
     ) -> None:
@@ -303,7 +294,7 @@ class FrameList(Sequence[Frames]):
         self.running = running
 
     @classmethod
-    def of_lengths(cls, frames: Frames, lengths: Sequence[int], context: int = CONTEXT) -> FrameList:
+    def of_lengths(cls, frames: Frames, lengths: Sequence[int], context: int = CONTEXT_FRAMES) -> FrameList:
         """Return the list of utterances that follow one another in an array."""
         edges = np.r_[0, np.cumsum(lengths)].tolist()
         return cls(frames, list(itertools.pairwise(edges)), context)

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech._audio import RATE
+from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._text import line_problem, number_of, read_lines
-from echolearn.speech.formats._results import name_problem
+from echolearn.speech.formats._results import UNITS_PER_SECOND, name_problem
 from echolearn.speech.formats._textgrid import checked, find_tier, read_tiers
 
-HTK_UNITS = 10_000_000  # per second
 _ENTRY = re.compile(r'"([^"]+)"')
 
 
@@ -40,7 +39,7 @@ class Segment(NamedTuple):
     name: str
 
 
-def read_labels(path: str | Path, rate: int = RATE) -> list[Segment] | list[str]:
+def read_labels(path: str | Path, rate: int = RATE_HZ) -> list[Segment] | list[str]:
     """Read the labels of one utterance in the format that the file's ending names.
 
     Parameters
@@ -60,10 +59,6 @@ def read_labels(path: str | Path, rate: int = RATE) -> list[Segment] | list[str]
     CorpusError
         If the file cannot be read, holds no labels or has another ending.
 
-    See Also
-    --------
-    echolearn.speech.formats.read_textgrid : Words, phones and states of a TextGrid.
-
     Examples
     --------
     >>> import tempfile
@@ -79,7 +74,7 @@ def read_labels(path: str | Path, rate: int = RATE) -> list[Segment] | list[str]
     return READERS[kind](path, rate)
 
 
-def read_phn(path: str | Path, rate: int = RATE) -> list[Segment]:
+def read_phn(path: str | Path, rate: int = RATE_HZ) -> list[Segment]:
     """Read a label file of TIMIT: `start end phone` on every line, times in samples.
 
     Parameters
@@ -108,7 +103,7 @@ def read_phn(path: str | Path, rate: int = RATE) -> list[Segment]:
     return _not_empty(path, segments)
 
 
-def write_phn(path: str | Path, segments: Iterable[Segment], rate: int = RATE) -> None:
+def write_phn(path: str | Path, segments: Iterable[Segment], rate: int = RATE_HZ) -> None:
     """Write a label file of TIMIT."""
     rows = [f"{round(s.start * rate)} {round(s.end * rate)} {s.name}\n" for s in segments]
     Path(path).write_text("".join(rows), encoding="utf-8")
@@ -221,7 +216,7 @@ def write_mlf(path: str | Path, utterances: Mapping[str, Sequence[Segment]]) -> 
             raise ValueError(
                 f"{name!r}: {next(filter(None, wrong), 'a name with quotation marks cannot be in an MLF')}"
             )
-        rows = (f"{round(s.start * HTK_UNITS)} {round(s.end * HTK_UNITS)} {s.name}\n" for s in segments)
+        rows = (f"{round(s.start * UNITS_PER_SECOND)} {round(s.end * UNITS_PER_SECOND)} {s.name}\n" for s in segments)
         entries += [f'"*/{name}.lab"\n', *rows, ".\n"]
     write_atomically(Path(path), "".join(entries).encode())
 
@@ -241,7 +236,7 @@ def _htk_segment(path: str | Path, number: int, line: str) -> Segment:
     fields = line.split()
     if len(fields) < 3 or not _are_times(fields) or (len(fields) > 3 and number_of(fields[3]) is None):
         raise _bad_line(path, number, line, "start end name, times in units of 100 ns, and perhaps a score")
-    return Segment(int(fields[0]) / HTK_UNITS, int(fields[1]) / HTK_UNITS, fields[2])
+    return Segment(int(fields[0]) / UNITS_PER_SECOND, int(fields[1]) / UNITS_PER_SECOND, fields[2])
 
 
 def _are_times(fields: list[str]) -> bool:

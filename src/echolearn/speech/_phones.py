@@ -44,7 +44,7 @@ _ESPEAK: dict[str, str] = {
 _STRESS = "',%=|"
 STATES_PER_PHONE = 3
 _STATE_NAME = re.compile(r"^(?P<phone>.+?)(?:\[(?P<bracket>[2-4])\]|_s(?P<suffix>[2-4])(?:_1)?)$")
-LEVELS = ("phone48", "phone39")
+PHONE_LEVELS = ("phone48", "phone39")
 _TO_48: dict[str, str | None] = {
     **{"ax-h": "ax", "axr": "er", "em": "m", "eng": "ng", "hv": "hh", "nx": "n", "ux": "uw"},
     **dict.fromkeys(("pcl", "tcl", "kcl"), "cl"),
@@ -104,8 +104,8 @@ def timit_map(classes: int) -> dict[str, str | None]:
 
 def level_map(level: str, phones: Iterable[str]) -> dict[str, str | None]:
     """Return the classes of phones at the level phone48 or phone39; a phone that TIMIT lacks is its own class."""
-    if level not in LEVELS:
-        raise ValueError(f"level is {level!r}, expected one of {', '.join(LEVELS)}")
+    if level not in PHONE_LEVELS:
+        raise ValueError(f"level is {level!r}, expected one of {', '.join(PHONE_LEVELS)}")
     known = timit_map(int(level[-2:]))
     return {phone: known.get(phone, phone) for phone in phones}
 

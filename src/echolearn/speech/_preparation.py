@@ -22,11 +22,11 @@ import numpy as np
 
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.speech._alignment import train_aligner
-from echolearn.speech._audio import RATE, read_audio
+from echolearn.speech._audio import RATE_HZ, read_audio
 from echolearn.speech._features import (
-    COLUMNS,
+    FEATURE_COLUMNS,
     FRAME_SECONDS,
-    WINDOW,
+    WINDOW_SAMPLES,
     FrameList,
     frame_count,
     mfcc,
@@ -42,7 +42,7 @@ from echolearn.speech._typing import Labels, Progress
 
 MasterLabels = Mapping[str, list[Segment]]  # by the key of the utterance
 _CACHE_VERSION = 1  # raised whenever the same files would give other features or labels
-MIXTURES = 4
+ALIGNER_MIXTURES = 4
 ALIGNER_FRAMES = 150_000  # bounds the aligner's memory and time, whatever the size of the corpus
 _MLF_TOLERANCE_FRAMES = 2  # by which a master label file may end before or after the audio
 _DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -123,7 +123,7 @@ def prepare(
 
 def _key(files: CorpusFiles, master: MasterLabels | None, normalise: str) -> str:
     """Return a name that changes with anything that would change the features or labels."""
-    settings = [_CACHE_VERSION, normalise, MIXTURES, ALIGNER_FRAMES, files.depends_on]
+    settings = [_CACHE_VERSION, normalise, ALIGNER_MIXTURES, ALIGNER_FRAMES, files.depends_on]
     digest = hashlib.sha256(json.dumps(settings).encode())
     for u in files.utterances:
         for path in (u.audio, u.labels):
@@ -142,7 +142,7 @@ def _build(
     seconds = _write_features(folder / "features.f32", utterances, normalise, problems, progress)
     transcripts = [_read_transcript(u, master, problems) for u in utterances]
     phones = files.phones(phones_of_states(name for t in transcripts for name in phone_names(t)))
-    lengths = [frame_count(round(s * RATE)) for s in seconds]
+    lengths = [frame_count(round(s * RATE_HZ)) for s in seconds]
     states = has_states(transcripts)
     labels: list[Labels] = []
     for k, u in enumerate(utterances):
@@ -180,13 +180,13 @@ def _write_features(
         for done, u in enumerate(utterances, 1):
             try:
                 samples = read_audio(u.audio)
-                if len(samples) < WINDOW:
-                    raise CorpusError.one(u.audio, f"holds {len(samples)} samples, a frame needs {WINDOW}")
+                if len(samples) < WINDOW_SAMPLES:
+                    raise CorpusError.one(u.audio, f"holds {len(samples)} samples, a frame needs {WINDOW_SAMPLES}")
             except CorpusError as error:
                 problems += error.problems
                 seconds.append(0.0)
                 continue
-            seconds.append(len(samples) / RATE)
+            seconds.append(len(samples) / RATE_HZ)
             if problems:
                 continue  # nothing will be kept; the other files are only checked
             frames = with_differences(mfcc(samples))
@@ -214,13 +214,13 @@ def _read_transcript(u: Utterance, master: MasterLabels | None, problems: list[P
 def _phn_rate(u: Utterance) -> int:
     """Return the rate of the audio file before it is resampled, in whose samples .PHN counts."""
     if u.labels is None or u.labels.suffix.lower() != ".phn":
-        return RATE
+        return RATE_HZ
     try:
         import soundfile
 
         return int(soundfile.info(str(u.audio)).samplerate)
     except (RuntimeError, OSError):
-        return RATE  # the audio is unreadable, which is among the problems already
+        return RATE_HZ  # the audio is unreadable, which is among the problems already
 
 
 def _check_transcript(
@@ -240,7 +240,7 @@ def _training(utterances: Sequence[Utterance]) -> list[int]:
 
 def _map_features(folder: Path, utterances: Sequence[Utterance], lengths: Sequence[int], normalise: str) -> FrameList:
     path = folder / "features.f32"
-    frames = np.memmap(path, dtype="<f4", mode="r", shape=(sum(lengths), COLUMNS))
+    frames = np.memmap(path, dtype="<f4", mode="r", shape=(sum(lengths), FEATURE_COLUMNS))
     features = FrameList.of_lengths(frames, lengths)
     if normalise == "utterance":
         return features
@@ -258,7 +258,7 @@ def _open(folder: Path, utterances: Sequence[Utterance], normalise: str) -> Prep
             or not 0 <= labels.min() <= labels.max() < states
         ):
             raise ValueError(f"labels of {labels.dtype} {labels.shape} for {sum(lengths)} frames and {states} states")
-        if (folder / "features.f32").stat().st_size != sum(lengths) * COLUMNS * 4:
+        if (folder / "features.f32").stat().st_size != sum(lengths) * FEATURE_COLUMNS * 4:
             raise ValueError("features of another size")
         features = _map_features(folder, utterances, lengths, normalise)
     except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
@@ -331,7 +331,7 @@ def aligned_labels(
         [features[k] for k in chosen],
         [transcripts[k] for k in chosen],
         phones,
-        mixtures=MIXTURES,
+        mixtures=ALIGNER_MIXTURES,
         progress=progress,
     )
     names = [phone_names(transcript) for transcript in transcripts]

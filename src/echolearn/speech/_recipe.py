@@ -20,11 +20,11 @@ from echolearn.modelfile.facts import as_count, as_truth
 from echolearn.modelfile.layout import Facts
 from echolearn.speech._features import (
     CEPSTRA,
-    CONTEXT,
+    CONTEXT_FRAMES,
+    DELTA_FRAMES,
     FRAME_SECONDS,
-    SHIFT,
-    SPREAD,
-    WINDOW,
+    SHIFT_SAMPLES,
+    WINDOW_SAMPLES,
     RunningScale,
     frame_count,
     mfcc,
@@ -35,7 +35,12 @@ from echolearn.speech._features import (
 )
 from echolearn.speech._typing import Frames
 
-NORMALISATIONS = ("utterance", "corpus", "running", "none")
+NORMALISATIONS = {
+    "utterance": "normalised per utterance",
+    "corpus": "normalised by the training part",
+    "running": "normalised by the frames so far",
+    "none": "not normalised",
+}
 Scale = tuple[NDArray[np.float64], NDArray[np.float64]]  # mean and deviation of the training part
 
 
@@ -72,7 +77,7 @@ class FeatureRecipe:
     audio: bool = True
     differences: bool = True
     normalise: str = "utterance"
-    context: int = CONTEXT
+    context: int = CONTEXT_FRAMES
     scale: Scale | None = None
 
     def __repr__(self) -> str:
@@ -90,23 +95,11 @@ class FeatureRecipe:
 
     @classmethod
     def ready(cls) -> FeatureRecipe:
-        """Return the recipe of features that are used without any preparation.
-
-        Returns
-        -------
-        FeatureRecipe
-            A recipe without any step.
-        """
+        """Return the recipe without any step, of features that are used as they are."""
         return cls(audio=False, differences=False, normalise="none", context=1)
 
     def facts(self) -> Facts:
-        """Return the recipe as plain values, for a model's file.
-
-        Returns
-        -------
-        dict from str to value
-            The values that `from_facts` takes.
-        """
+        """Return the recipe as plain values for a model's file, which `from_facts` takes."""
         plain: Facts = {name: getattr(self, name) for name in ("audio", "differences", "normalise", "context")}
         return plain if self.scale is None else {**plain, "scale": [part.tolist() for part in self.scale]}
 
@@ -144,12 +137,14 @@ class FeatureRecipe:
     @property
     def look_ahead(self) -> int:
         """The number of later frames that the features of a frame depend on, apart from normalisation by utterance."""
-        return 2 * SPREAD * self.differences + self.context // 2
+        return 2 * DELTA_FRAMES * self.differences + self.context // 2
 
     @property
     def latency(self) -> float:
         """The time in seconds from the middle of a frame until its features can be computed."""
-        return self.look_ahead * FRAME_SECONDS + (WINDOW / SHIFT * FRAME_SECONDS / 2 if self.audio else 0.0)
+        return self.look_ahead * FRAME_SECONDS + (
+            WINDOW_SAMPLES / SHIFT_SAMPLES * FRAME_SECONDS / 2 if self.audio else 0.0
+        )
 
     @property
     def columns(self) -> int | None:
@@ -159,24 +154,12 @@ class FeatureRecipe:
         return None if self.scale is None else len(self.scale[0]) // (3 if self.differences else 1)
 
     def describe(self) -> str:
-        """Return a description of the recipe in words.
-
-        Returns
-        -------
-        str
-            One line.
-        """
+        """Return a description of the recipe in one line."""
         if self.look_ahead == 0 and self.normalise == "none" and not self.audio:
             return "ready features, used as they are"
-        names = {
-            "utterance": "normalised per utterance",
-            "corpus": "normalised by the training part",
-            "running": "normalised by the frames so far",
-            "none": "not normalised",
-        }
         first = "13 MFCC of sound at 16 kHz" if self.audio else "given frames"
         differences = " with differences" if self.differences else ""
-        return f"{first}{differences}, {names[self.normalise]}, context of {self.context}"
+        return f"{first}{differences}, {NORMALISATIONS[self.normalise]}, context of {self.context}"
 
     def of_samples(self, samples: NDArray[np.float32]) -> Frames:
         """Return the features of a recording.
@@ -198,7 +181,7 @@ class FeatureRecipe:
         """
         self._check_audio()
         if frame_count(len(samples)) == 0:
-            raise ValueError(f"the recording holds {len(samples)} samples, a frame needs {WINDOW}")
+            raise ValueError(f"the recording holds {len(samples)} samples, a frame needs {WINDOW_SAMPLES}")
         return self.of_frames(mfcc(samples))
 
     def of_frames(self, frames: Frames) -> Frames:
@@ -223,17 +206,9 @@ class FeatureRecipe:
         return with_context(rows, self.context)
 
     def stream(self) -> FeatureStream:
-        """Return a stream that computes the features of sound or frames piece by piece.
+        """Return a `FeatureStream`, which computes the features of sound or frames piece by piece.
 
-        Returns
-        -------
-        FeatureStream
-            A stream at its start.
-
-        Raises
-        ------
-        ValueError
-            If features are normalised by the whole utterance.
+        Features that are normalised by the whole utterance are refused with a ValueError.
         """
         if self.normalise == "utterance":
             raise ValueError(
@@ -304,7 +279,7 @@ class FeatureStream:
         """
         samples = np.concatenate([self._samples, samples])
         count = frame_count(len(samples))
-        self._samples = samples[count * SHIFT :]
+        self._samples = samples[count * SHIFT_SAMPLES :]
         return self.push_frames(mfcc(samples) if count else np.empty((0, CEPSTRA), dtype=np.float32))
 
     def push_frames(self, frames: Frames) -> Frames:
@@ -330,13 +305,7 @@ class FeatureStream:
         return self._windows[-1].push(self._normalised(rows))
 
     def finish(self) -> Frames:
-        """End the stream and return its last features; the last frame is repeated beyond the end.
-
-        Returns
-        -------
-        array of shape (n_frames, n_features), float32
-            The last features.
-        """
+        """End the stream and return its last features; the last frame is repeated beyond the end."""
         if not self._windows:
             return np.empty((0, 0), dtype=np.float32)
         rows = np.empty((0, self._columns or 0), dtype=np.float32)
@@ -357,14 +326,14 @@ class FeatureStream:
         side = self.recipe.context // 2
 
         def first(rows: Frames) -> Frames:
-            return np.concatenate([rows[SPREAD : len(rows) - SPREAD], slopes(rows)], axis=1)
+            return np.concatenate([rows[DELTA_FRAMES : len(rows) - DELTA_FRAMES], slopes(rows)], axis=1)
 
         def second(rows: Frames) -> Frames:
-            return np.concatenate([rows[SPREAD : len(rows) - SPREAD], slopes(rows[:, columns:])], axis=1)
+            return np.concatenate([rows[DELTA_FRAMES : len(rows) - DELTA_FRAMES], slopes(rows[:, columns:])], axis=1)
 
         def stacked(rows: Frames) -> Frames:
             count = len(rows) - 2 * side
             return np.concatenate([rows[k : k + count] for k in range(self.recipe.context)], axis=1)
 
-        differences = [_Window(SPREAD, first), _Window(SPREAD, second)] if self.recipe.differences else []
+        differences = [_Window(DELTA_FRAMES, first), _Window(DELTA_FRAMES, second)] if self.recipe.differences else []
         return [*differences, _Window(side, stacked)]

@@ -173,33 +173,15 @@ class Evaluation:
         return _sum(self.by_utterance().values())
 
     def by_utterance(self) -> dict[str, Counts]:
-        """Return the counts of each utterance.
-
-        Returns
-        -------
-        dict of str to Counts
-            The counts, in the order of the utterances.
-        """
+        """Return the counts of each utterance, in their order."""
         return {name: count(pairs) for name, pairs in self.alignments.items()}
 
     def by_speaker(self) -> dict[str, Counts]:
-        """Return the counts of each speaker.
-
-        Returns
-        -------
-        dict of str to Counts
-            The counts, in the order of the names.
-        """
+        """Return the counts of each speaker, in the order of the names."""
         return _grouped(self.by_utterance(), self.speakers)
 
     def by_token(self) -> dict[str, Counts]:
-        """Return the counts of each phone or word; an insertion counts for the token that was inserted.
-
-        Returns
-        -------
-        dict of str to Counts
-            The counts, in the order of the names.
-        """
+        """Return the counts of each phone or word in the order of the names; an insertion counts for its own token."""
         pairs_of: dict[str, list[Pair]] = {}
         for pairs in self.alignments.values():
             for true, recognised in pairs:
@@ -207,14 +189,7 @@ class Evaluation:
         return {token: count(pairs_of[token]) for token in sorted(pairs_of)}
 
     def confusions(self) -> Counter[Pair]:
-        """Return how often each token was recognised as another one.
-
-        Returns
-        -------
-        Counter of (str or None, str or None)
-            The number of errors of each pair (true token, recognised token). None stands for no token: a deletion or an
-            insertion.
-        """
+        """Return the number of errors of each pair (true token, recognised token), where None is no token."""
         return Counter(pair for pairs in self.alignments.values() for pair in pairs if pair[0] != pair[1])
 
     def interval(self, *, random_state: int = 0) -> Interval:
@@ -275,10 +250,6 @@ def evaluate(
     ------
     ValueError
         If an utterance is missing on one side or has no speaker.
-
-    See Also
-    --------
-    matched_pairs : Compare two systems.
 
     Examples
     --------

@@ -13,19 +13,19 @@ from echolearn import __version__
 from echolearn.exceptions import ExportError
 from echolearn.export.c.text import Constants, Struct, check_name, fill_in, templates
 from echolearn.speech import FeatureRecipe
-from echolearn.speech._audio import RATE
+from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._features import (
-    BANDS,
     CEPSTRA,
-    COLUMNS,
+    DELTA_FRAMES,
+    FEATURE_COLUMNS,
     LIFTER,
-    LONGEST_MEMORY,
-    LOWEST,
+    LOWEST_HZ,
+    MAX_MEMORY_FRAMES,
+    MEL_BANDS,
     PRIOR_FRAMES,
-    SHIFT,
+    SHIFT_SAMPLES,
     SMALLEST_DEVIATION,
-    SPREAD,
-    WINDOW,
+    WINDOW_SAMPLES,
 )
 from echolearn.validation import Array
 
@@ -33,7 +33,7 @@ FEATURES_TEMPLATES = templates("features.h")
 FFT_SAMPLES = 512  # the power of two above a window
 PRE_EMPHASIS = 0.97  # of high frequencies: every sample less this share of the one before
 WINDOW_POWER = 0.85  # of Hann's window: Kaldi's own
-DIFFERENCE_FRAMES = 2 * SPREAD + 1  # that a difference is computed from
+DIFFERENCE_FRAMES = 2 * DELTA_FRAMES + 1  # that a difference is computed from
 
 
 def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
@@ -61,22 +61,22 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
         "SCALING": scaling,
         "MOMENTS": moments,
         "MEASURED": FEATURES_TEMPLATES[f"measured {passes}"],
-        "COLUMNS": str(COLUMNS),
+        "COLUMNS": str(FEATURE_COLUMNS),
         "CONTEXT": str(recipe.context),
         "SIDE": str(recipe.context // 2),
-        "AHEAD": str(2 * SPREAD),
-        "SPREAD": str(SPREAD),
+        "AHEAD": str(2 * DELTA_FRAMES),
+        "SPREAD": str(DELTA_FRAMES),
         "KEPT": str(DIFFERENCE_FRAMES),
-        "NORM": f"{2 * sum(k * k for k in range(1, SPREAD + 1))}.0f",
-        "WINDOW": str(WINDOW),
-        "SHIFT": str(SHIFT),
-        "RATE": str(RATE),
+        "NORM": f"{2 * sum(k * k for k in range(1, DELTA_FRAMES + 1))}.0f",
+        "WINDOW": str(WINDOW_SAMPLES),
+        "SHIFT": str(SHIFT_SAMPLES),
+        "RATE": str(RATE_HZ),
         "HALF": str(FFT_SAMPLES // 2),
         "EMPHASIS": f"{PRE_EMPHASIS}f",
         "CEPSTRA": str(CEPSTRA),
-        "BANDS": str(BANDS),
+        "BANDS": str(MEL_BANDS),
         "PRIOR": f"{PRIOR_FRAMES}",
-        "LONGEST": f"{LONGEST_MEMORY}",
+        "LONGEST": f"{MAX_MEMORY_FRAMES}",
         "STILL": f"{SMALLEST_DEVIATION}",
         "N": name,
     }
@@ -85,8 +85,8 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
 
 def _add_constants(constants: Constants) -> None:
     """Add the window, the turns of the Fourier transform, the mel bands and the cosine transform."""
-    n = np.arange(WINDOW)
-    constants.add("window", (0.5 - 0.5 * np.cos(2 * np.pi * n / (WINDOW - 1))) ** WINDOW_POWER, "float")
+    n = np.arange(WINDOW_SAMPLES)
+    constants.add("window", (0.5 - 0.5 * np.cos(2 * np.pi * n / (WINDOW_SAMPLES - 1))) ** WINDOW_POWER, "float")
     turns = 2 * np.pi * np.arange(FFT_SAMPLES // 2) / FFT_SAMPLES
     constants.add("cosine", np.cos(turns), "float")
     constants.add("sine", np.sin(turns), "float")
@@ -96,7 +96,7 @@ def _add_constants(constants: Constants) -> None:
     constants.add("start", np.append(0, np.cumsum([len(places) for places in used])), "unsigned short")
     constants.add("mel", np.concatenate([row[places] for row, places in zip(weights, used, strict=True)]), "float")
     k = np.arange(1, CEPSTRA)[:, None]
-    cosines = np.sqrt(2 / BANDS) * np.cos(np.pi / BANDS * k * (np.arange(BANDS) + 0.5))
+    cosines = np.sqrt(2 / MEL_BANDS) * np.cos(np.pi / MEL_BANDS * k * (np.arange(MEL_BANDS) + 0.5))
     constants.add("cepstra", cosines * (1 + LIFTER / 2 * np.sin(np.pi * k / LIFTER)), "float")
 
 
@@ -106,8 +106,8 @@ def mel_weights() -> Array:
     def mel(hertz: Array) -> Array:
         return np.asarray(1127.0 * np.log1p(hertz / 700.0))
 
-    edges = np.linspace(mel(np.array(LOWEST)), mel(np.array(RATE / 2)), BANDS + 2)
-    bins = mel(np.arange(FFT_SAMPLES // 2) * RATE / FFT_SAMPLES)
+    edges = np.linspace(mel(np.array(LOWEST_HZ)), mel(np.array(RATE_HZ / 2)), MEL_BANDS + 2)
+    bins = mel(np.arange(FFT_SAMPLES // 2) * RATE_HZ / FFT_SAMPLES)
     low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
     return np.asarray(np.clip(np.minimum((bins - low) / (middle - low), (high - bins) / (high - middle)), 0, None))
 
@@ -123,16 +123,16 @@ def _normalisation(recipe: FeatureRecipe, constants: Constants) -> tuple[str, st
 
 def _add_fields(state: Struct, recipe: FeatureRecipe) -> None:
     if recipe.normalise in ("running", "utterance"):
-        state.add("double", "mean", COLUMNS, "of every column: mean, or sum in the first pass")
-        state.add("double", "square", COLUMNS, "mean of squares, or their sum")
+        state.add("double", "mean", FEATURE_COLUMNS, "of every column: mean, or sum in the first pass")
+        state.add("double", "square", FEATURE_COLUMNS, "mean of squares, or their sum")
         state.add("double", "seen", 0, "frames that the means stand for")
     state.add("float", "re", FFT_SAMPLES // 2, "work space")
     state.add("float", "im", FFT_SAMPLES // 2, "work space")
     state.add("float", "cepstra", DIFFERENCE_FRAMES * CEPSTRA, "of the last frames")
     state.add("float", "slopes", DIFFERENCE_FRAMES * CEPSTRA, "their first differences")
-    state.add("float", "rows", recipe.context * COLUMNS, "the last normalised rows")
+    state.add("float", "rows", recipe.context * FEATURE_COLUMNS, "the last normalised rows")
     state.add("int", "samples", 0, "samples in the window")
     state.add("int", "now", 0, "frames so far, those that are repeated at the end included")
     state.add("int", "last", 0, "the last frame, or -1 before the end")
     state.add("int", "measuring", 0, "whether this is the first of two passes")
-    state.add("short", "window", WINDOW, "the newest samples")
+    state.add("short", "window", WINDOW_SAMPLES, "the newest samples")

@@ -17,7 +17,7 @@ from echolearn.exceptions import ExportError
 from echolearn.export.c.speech import FFT_SAMPLES, PRE_EMPHASIS, WINDOW_POWER
 from echolearn.export.page.payload import Json
 from echolearn.speech import FeatureRecipe, _features
-from echolearn.speech._audio import RATE
+from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._phones import SILENCES, split_state
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._decoder import Decoder
@@ -55,13 +55,13 @@ def network_payload(states: Sequence[str], n_features: int) -> Payload:
 
     Its features are normalised per utterance, as `echolearn predict` does.
     """
-    context = n_features // _features.COLUMNS
+    context = n_features // _features.FEATURE_COLUMNS
     return {**_shared(FeatureRecipe(context=context), states), "phone_decoder": None, "word_decoder": None}
 
 
 def hears_sound(n_features: int) -> bool:
     """Return whether a network has as many inputs as features of sound with a context: an odd multiple of 39."""
-    context, rest = divmod(n_features, _features.COLUMNS)
+    context, rest = divmod(n_features, _features.FEATURE_COLUMNS)
     return rest == 0 and context % 2 == 1
 
 
@@ -128,15 +128,15 @@ def _recipe(recipe: FeatureRecipe) -> Payload:
             "deviation": deviation,
             "still": _features.SMALLEST_DEVIATION,
             "prior_frames": _features.PRIOR_FRAMES,
-            "longest_memory": _features.LONGEST_MEMORY,
+            "longest_memory": _features.MAX_MEMORY_FRAMES,
         },
         "mfcc": {
-            "rate": RATE,
-            "window": _features.WINDOW,
-            "shift": _features.SHIFT,
+            "rate": RATE_HZ,
+            "window": _features.WINDOW_SAMPLES,
+            "shift": _features.SHIFT_SAMPLES,
             "fft": FFT_SAMPLES,
-            "bands": _features.BANDS,
-            "lowest": _features.LOWEST,
+            "bands": _features.MEL_BANDS,
+            "lowest": _features.LOWEST_HZ,
             "lifter": _features.LIFTER,
             "cepstra": _features.CEPSTRA,
             "emphasis": PRE_EMPHASIS,

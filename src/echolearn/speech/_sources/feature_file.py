@@ -11,16 +11,12 @@ import numpy as np
 
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.execution.memory import available_memory
-from echolearn.speech._features import CEPSTRA, COLUMNS, CONTEXT, FrameList, normalised, with_differences
+from echolearn.speech._features import CEPSTRA, CONTEXT_FRAMES, FEATURE_COLUMNS, FrameList, normalised, with_differences
+from echolearn.speech._recipe import NORMALISATIONS
 from echolearn.speech._sources.utterances import PARTS
 from echolearn.speech._text import raise_any
 from echolearn.validation import Array
 
-HOW = {
-    "utterance": "normalised per utterance",
-    "corpus": "normalised by the training part",
-    "running": "normalised by the frames so far",
-}
 ARRAYS = ("features", "labels", "lengths", "utterances", "speakers", "split", "state_names")
 
 
@@ -40,9 +36,9 @@ def prepare_arrays(arrays: dict[str, Array], file: str, normalise: str = "uttera
     raise_any(_problems(arrays, file))
     raw, lengths = np.asarray(arrays["features"], dtype=np.float32), arrays["lengths"].tolist()
     width = raw.shape[1]
-    if width not in (CEPSTRA, COLUMNS):
+    if width not in (CEPSTRA, FEATURE_COLUMNS):
         return FrameList.of_lengths(raw, lengths, context=1), f"{width} features, used as they are"
-    ready = np.empty((len(raw), COLUMNS), dtype=np.float32)
+    ready = np.empty((len(raw), FEATURE_COLUMNS), dtype=np.float32)
     for start, end in FrameList.of_lengths(raw, lengths).bounds:
         rows = raw[start:end]
         rows = with_differences(rows) if width == CEPSTRA else rows
@@ -52,7 +48,7 @@ def prepare_arrays(arrays: dict[str, Array], file: str, normalise: str = "uttera
         train = np.flatnonzero(arrays["split"] == "train").tolist()
         features = features.scaled_like(train, running=normalise == "running")
     done = "13 MFCC with differences" if width == CEPSTRA else "39 features"
-    return features, f"{done}, {HOW[normalise]}, context of {CONTEXT}"
+    return features, f"{done}, {NORMALISATIONS[normalise]}, context of {CONTEXT_FRAMES}"
 
 
 def _load(path: Path) -> dict[str, Array]:

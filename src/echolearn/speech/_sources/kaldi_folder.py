@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.exceptions import CorpusError, Problem
-from echolearn.speech._audio import RATE, read_audio
+from echolearn.speech._audio import RATE_HZ, read_audio
 from echolearn.speech._sources.folder import PART_FOLDERS, phone_list
 from echolearn.speech._sources.utterances import PARTS, CorpusFiles, Utterance
 from echolearn.speech._text import line_problem, number_of, raise_any
@@ -50,9 +50,12 @@ class DataFolder:
         if stretch.recording not in self.recordings:
             raise CorpusError.one(self.path, f"has no audio of {utterance!r}; expected a line in wav.scp")
         samples = read_audio(self.recordings[stretch.recording])
-        first, last = round(stretch.start * RATE), len(samples) if stretch.end is None else round(stretch.end * RATE)
+        first, last = (
+            round(stretch.start * RATE_HZ),
+            len(samples) if stretch.end is None else round(stretch.end * RATE_HZ),
+        )
         if not first < last <= len(samples):
-            seconds = f"{stretch.start:.3f} to {last / RATE:.3f} s of {len(samples) / RATE:.3f} s of audio"
+            seconds = f"{stretch.start:.3f} to {last / RATE_HZ:.3f} s of {len(samples) / RATE_HZ:.3f} s of audio"
             raise CorpusError.one(self.path / "segments", f"{utterance!r} is {seconds}; expected a stretch inside it")
         return samples[first:last]
 
@@ -76,10 +79,6 @@ def read_data_folder(path: str | Path) -> DataFolder:
     CorpusError
         With all problems: lines that cannot be read, names that occur twice, utterances that one table has and another
         lacks, audio files that do not exist, commands in place of files.
-
-    See Also
-    --------
-    echolearn.speech.open_corpus : Open the data folders of a corpus.
 
     Examples
     --------

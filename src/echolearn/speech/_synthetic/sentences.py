@@ -11,7 +11,7 @@ import zlib
 
 import numpy as np
 
-_WORDS = {
+_WORD_LISTS = {
     "det": "the a this that his her our your my every each another some no which their",
     "adj": """big small yellow orange purple quiet busy happy lazy pure rare sure poor weary cheerful curious
         royal noisy modern ancient thick thin smooth rough usual casual azure foreign frozen hollow shiny
@@ -53,7 +53,7 @@ _WORDS = {
     "start": "when while because before after although unless if since until",
     "num": "two three four five six seven eight nine ten eleven twelve thirteen twenty thirty forty fifty",
 }
-WORDS: dict[str, tuple[str, ...]] = {kind: tuple(words.split()) for kind, words in _WORDS.items()}
+WORDS_BY_KIND: dict[str, tuple[str, ...]] = {kind: tuple(words.split()) for kind, words in _WORD_LISTS.items()}
 
 TEMPLATES: tuple[str, ...] = (
     "{det} {adj} {noun} {verb} {det} {noun} {prep} {det} {noun}.",
@@ -85,7 +85,7 @@ def draw_sentence(rng: np.random.Generator, part: str) -> str:
         while "{" in sentence:
             start, _, rest = sentence.partition("{")
             kind, _, rest = rest.partition("}")
-            sentence = start + WORDS[kind][rng.integers(len(WORDS[kind]))] + rest
+            sentence = start + WORDS_BY_KIND[kind][rng.integers(len(WORDS_BY_KIND[kind]))] + rest
         sentence = sentence[0].upper() + sentence[1:]
         if part_of(sentence) == part:
             return sentence
@@ -93,7 +93,9 @@ def draw_sentence(rng: np.random.Generator, part: str) -> str:
 
 def every_word() -> list[str]:
     """Return all words of sentences in lower case and alphabetical order, plural forms and templates included."""
-    listed = {word.lower() for words in WORDS.values() for word in words} | {f"{noun}s" for noun in WORDS["noun"]}
+    listed = {word.lower() for words in WORDS_BY_KIND.values() for word in words} | {
+        f"{noun}s" for noun in WORDS_BY_KIND["noun"]
+    }
     template_words = {
         word for template in TEMPLATES for word in re.findall(r"[a-z]+", re.sub(r"\{.*?\}s?", " ", template))
     }

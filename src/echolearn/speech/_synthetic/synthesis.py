@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from echolearn.exceptions import EspeakError
-from echolearn.speech._audio import RATE, resample
+from echolearn.speech._audio import RATE_HZ, resample
 from echolearn.speech._features import frame_count
 from echolearn.speech._labels import Segment, write_phn
 from echolearn.speech._phones import STOPS, fold_espeak
@@ -209,16 +209,16 @@ def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> Sente
     clean *= np.float32(_SPEECH_LEVEL * 10 ** rng.uniform(-0.2, 0.2) / max(1.0, float(clean.std())))
     noisy = clean + _noise(len(clean), float(clean.std()), rng)
     samples = np.clip(np.rint(noisy), -32_768, 32_767).astype(np.int16)
-    edges = [0] + [round((phone.start + head) * RATE / espeak.rate) for phone in phones[1:]] + [len(samples)]
+    edges = [0] + [round((phone.start + head) * RATE_HZ / espeak.rate) for phone in phones[1:]] + [len(samples)]
     names = [phone.name for phone in phones]
     if names[0] != "sil":
-        names, edges = ["sil", *names], [0, round(head * RATE / espeak.rate), *edges[1:]]
+        names, edges = ["sil", *names], [0, round(head * RATE_HZ / espeak.rate), *edges[1:]]
     if names[-1] != "sil":
         names, edges = (
             [*names, "sil"],
-            [*edges[:-1], len(samples) - round(tail * RATE / espeak.rate), edges[-1]],
+            [*edges[:-1], len(samples) - round(tail * RATE_HZ / espeak.rate), edges[-1]],
         )
-    segments = [Segment(a / RATE, b / RATE, n) for a, b, n in zip(edges, edges[1:], names, strict=False)]
+    segments = [Segment(a / RATE_HZ, b / RATE_HZ, n) for a, b, n in zip(edges, edges[1:], names, strict=False)]
     words = [
         Segment((word.start + head) / espeak.rate, (word.end + head) / espeak.rate, word.name)
         for word in word_segments(spoken, phones)
@@ -312,7 +312,7 @@ def write_lexicon(path: Path, espeak: Espeak, voices: list[Voice]) -> None:
 def _write(stem: Path, spoken: Sentence, sentence: str) -> None:
     samples = spoken.samples
     with stem.with_suffix(".WAV").open("wb") as raw, wave.open(raw, "wb") as file:
-        file.setparams((1, 2, RATE, len(samples), "NONE", ""))
+        file.setparams((1, 2, RATE_HZ, len(samples), "NONE", ""))
         file.writeframes(samples.astype("<i2").tobytes())
     write_phn(stem.with_suffix(".PHN"), spoken.phones)
     write_phn(stem.with_suffix(".WRD"), spoken.words)

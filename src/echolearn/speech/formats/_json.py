@@ -22,7 +22,7 @@ from typing import NoReturn
 from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech._text import line_problem, read_text
-from echolearn.speech.formats._results import Recognised, TimedToken, token_problem, units_of
+from echolearn.speech.formats._results import UNITS_PER_SECOND, Recognised, TimedToken, token_problem, units_of
 
 JSON_FORMAT = "echolearn-recognition"
 JSON_VERSION = 1
@@ -83,7 +83,7 @@ def _token(token: TimedToken) -> dict[str, Json]:
 
 def _exact(seconds: float) -> float:
     """Return a time as a whole number of 100 ns, so that 0.1 is not written as 0.10000000000000002."""
-    return units_of(seconds) / 10_000_000
+    return units_of(seconds) / UNITS_PER_SECOND
 
 
 def read_json(path: str | Path) -> list[Recognised]:
@@ -105,10 +105,6 @@ def read_json(path: str | Path) -> list[Recognised]:
         With the file and the line, or the place such as `utterances[3].tokens[0].start`, if it cannot be read, is not
         JSON, has another format or version, has keys that are missing, unknown or doubled, or values that are
         not valid names, times or confidences.
-
-    See Also
-    --------
-    write_json : Write such a file; it has an example.
     """
     document = _parsed(path, read_text(path, "recognition results as JSON"))
     reader = _Reader(path)

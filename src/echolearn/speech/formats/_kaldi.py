@@ -98,10 +98,6 @@ def write_ark(
     ------
     ValueError
         If a name has blanks or occurs twice, or an array has another type or holds NaN or infinity.
-
-    See Also
-    --------
-    read_ark : Read an archive; it has an example.
     """
     content, lines, seen = bytearray(), [], set()
     for name, array in arrays.items() if isinstance(arrays, Mapping) else arrays:

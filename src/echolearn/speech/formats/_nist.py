@@ -16,7 +16,7 @@ from echolearn.exceptions import CorpusError
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech._text import line_problem, number_of, read_lines
 from echolearn.speech.formats._results import (
-    OVERLAP,
+    MAX_OVERLAP_SECONDS,
     Recognised,
     TimedToken,
     decimal_of,
@@ -102,11 +102,6 @@ def read_ctm(path: str | Path) -> list[Recognised]:
         With the file and the line, if it cannot be read, holds no token, has a line of another form, tokens that are
         out of order or overlap by more than 10 ms, lines of an utterance that are not next to each other, or a time
         or confidence that is not valid. Alternatives (`<ALT_BEGIN>`) are not accepted.
-
-    See Also
-    --------
-    write_ctm : Write such a file; it has an example.
-    echolearn.speech.formats.write_results : Write results in any format.
     """
     results: dict[tuple[str, int], list[TimedToken]] = {}
     last = None
@@ -240,10 +235,6 @@ def read_stm(path: str | Path) -> list[StmSegment]:
     CorpusError
         With the file and the line, if it cannot be read, holds no segment, has a line of another form, segments that
         are out of order or overlap by more than 10 ms, or alternatives in braces, which are not supported.
-
-    See Also
-    --------
-    write_stm : Write such a file; it has an example.
     """
     segments: list[StmSegment] = []
     finished: set[tuple[str, int]] = set()
@@ -308,6 +299,6 @@ def _order_problem(before: StmSegment | None, segment: StmSegment) -> str | None
         return None
     if segment.start < before.start:
         return f"it starts at {segment.start:.7g} s, before the segment above it; expected the order of time"
-    if before.speaker == segment.speaker and before.end - segment.start > OVERLAP + 1e-9:
+    if before.speaker == segment.speaker and before.end - segment.start > MAX_OVERLAP_SECONDS + 1e-9:
         return f"it starts at {segment.start:.7g} s, while the segment above it lasts until {before.end:.7g} s"
     return None

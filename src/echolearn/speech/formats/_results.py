@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from echolearn.speech._text import UNPRINTABLE
 
-UNITS = 10_000_000  # per second
-LONGEST = 1e8  # seconds, three years: a time beyond it is a damaged number
-OVERLAP = 0.01  # seconds, one frame: times that were rounded overlap by less
+UNITS_PER_SECOND = 10_000_000  # of 100 ns, in which HTK gives times
+MAX_SECONDS = 1e8  # three years: a time beyond it is a damaged number
+MAX_OVERLAP_SECONDS = 0.01  # one frame: times that were rounded overlap by less
 
 
 class TimedToken(NamedTuple):
@@ -63,10 +63,6 @@ class Recognised:
     ValueError
         If a name is empty or has blanks, or times are not finite, negative, out of order, or overlap by more than a
         frame (10 ms).
-
-    See Also
-    --------
-    echolearn.speech.formats.write_results : Write results in any format.
 
     Examples
     --------
@@ -118,8 +114,8 @@ def name_problem(name: str, of: str) -> str | None:
 
 def time_problem(seconds: float) -> str | None:
     """Return why a number cannot be a time, or None."""
-    if not (math.isfinite(seconds) and 0.0 <= seconds <= LONGEST):
-        return f"{seconds!r} is no time; expected 0 to {LONGEST:g} seconds"
+    if not (math.isfinite(seconds) and 0.0 <= seconds <= MAX_SECONDS):
+        return f"{seconds!r} is no time; expected 0 to {MAX_SECONDS:g} seconds"
     return None
 
 
@@ -141,18 +137,18 @@ def token_problem(before: TimedToken | None, token: TimedToken | None) -> str | 
             f"{token.name!r} starts at {token.start:.7g} s, before {before.name!r} (at {before.start:.7g} s); "
             "expected tokens in the order of their times"
         )
-    if before.end - token.start > OVERLAP + 1e-9:
+    if before.end - token.start > MAX_OVERLAP_SECONDS + 1e-9:
         return f"{token.name!r} starts at {token.start:.7g} s, while {before.name!r} lasts until {before.end:.7g} s"
     return None
 
 
 def units_of(seconds: float) -> int:
     """Return a time in units of 100 ns."""
-    return round(seconds * UNITS)
+    return round(seconds * UNITS_PER_SECOND)
 
 
 def decimal_of(units: int) -> str:
     """Return a time in units of 100 ns as decimal seconds, with at least two places."""
-    whole, rest = divmod(units, UNITS)
+    whole, rest = divmod(units, UNITS_PER_SECOND)
     places = f"{rest:07d}".rstrip("0").ljust(2, "0")
     return f"{whole}.{places}"

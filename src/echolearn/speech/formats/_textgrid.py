@@ -140,10 +140,6 @@ def read_textgrid(
     CorpusError
         With the file and the line, if the file cannot be read, is not a TextGrid, is damaged, has intervals that do not
         follow one another, a text of several words, or no tier with one of these names.
-
-    See Also
-    --------
-    write_textgrid : Write such a file; it has an example.
     """
     if level not in ("words", "phones"):
         raise ValueError(f"level is {level!r}, expected 'words' or 'phones'")
@@ -170,7 +166,7 @@ def read_textgrid(
     )
 
 
-class Interval(NamedTuple):
+class TierInterval(NamedTuple):
     """An interval of a tier as it stands in the file."""
 
     start: float
@@ -183,10 +179,10 @@ class Tier(NamedTuple):
     """An interval tier."""
 
     name: str
-    intervals: tuple[Interval, ...]
+    intervals: tuple[TierInterval, ...]
 
 
-def checked(path: str | Path, intervals: Iterable[Interval]) -> list[Interval]:
+def checked(path: str | Path, intervals: Iterable[TierInterval]) -> list[TierInterval]:
     """Return intervals after comparing their texts with what a name may be."""
     rows = list(intervals)
     for interval in rows:
@@ -258,15 +254,15 @@ class _Reader:
             self.string("mark=")
         return None
 
-    def intervals(self, bounds: tuple[float, float]) -> tuple[Interval, ...]:
-        rows: list[Interval] = []
+    def intervals(self, bounds: tuple[float, float]) -> tuple[TierInterval, ...]:
+        rows: list[TierInterval] = []
         at = bounds[0]
         for k in range(1, self.whole("intervals:size=") + 1):
             start = self.seconds(f"intervals[{k}]:xmin=")
             self.compare(start, at, "start of the interval", "end of the one before" if rows else "start of the tier")
             end = self.end_of(start)
             text = self.string("text=").strip()
-            rows.append(Interval(start, end, text, self.line()))
+            rows.append(TierInterval(start, end, text, self.line()))
             at = end
         if not rows:
             raise self.problem("the tier has no intervals; expected at least one")

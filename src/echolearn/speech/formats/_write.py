@@ -13,8 +13,8 @@ from echolearn.speech.formats._nist import StmSegment, write_ctm, write_stm
 from echolearn.speech.formats._results import Recognised
 from echolearn.speech.formats._textgrid import textgrid_of
 
-KINDS = ("ctm", "textgrid", "json", "mlf", "stm")
-UNKNOWN = "unknown"  # the speaker in an STM file
+RESULT_FORMATS = ("ctm", "textgrid", "json", "mlf", "stm")
+UNKNOWN_SPEAKER = "unknown"  # the speaker in an STM file
 
 
 def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *, level: str = "words") -> list[Path]:
@@ -45,10 +45,6 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
         If `kind` is not one of these, an utterance occurs twice, or a name leads out of the folder. Then nothing is
         written.
 
-    See Also
-    --------
-    echolearn.speech.recognition.Recognizer.recognize : Results of a recogniser.
-
     Examples
     --------
     >>> import tempfile
@@ -58,8 +54,8 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
     ...     [file.relative_to(folder).as_posix() for file in write_results(folder, [result], "textgrid")]
     ['ann/u1.TextGrid']
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
+    if kind not in RESULT_FORMATS:
+        raise ValueError(f"kind is {kind!r}, expected one of {', '.join(RESULT_FORMATS)}")
     listed, path = list(results), Path(path)
     counts = Counter((result.utterance, result.channel) for result in listed)
     twice = [key for key, count in counts.items() if count > 1]
@@ -113,4 +109,4 @@ def _mlf_entries(results: Sequence[Recognised]) -> dict[str, list[Segment]]:
 def _stm_segment(result: Recognised) -> StmSegment:
     label = "<>" if result.tokens and result.tokens[0].name[0] == "<" else ""
     words = tuple(token.name for token in result.tokens)
-    return StmSegment(result.utterance, result.channel, UNKNOWN, 0.0, result.end, words, label)
+    return StmSegment(result.utterance, result.channel, UNKNOWN_SPEAKER, 0.0, result.end, words, label)

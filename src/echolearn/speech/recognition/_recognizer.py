@@ -24,7 +24,7 @@ from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import restore_network
 from echolearn.persistence.save import model_parts
-from echolearn.speech._audio import FULL_SCALE, RATE, as_samples, refuse_path, resample, scale_problem
+from echolearn.speech._audio import FULL_SCALE, RATE_HZ, as_samples, refuse_path, resample, scale_problem
 from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech._typing import Frames, Progress
 from echolearn.speech.recognition._decoder import Decoder, PhoneTask, WordTask, word_task
@@ -175,7 +175,7 @@ class Recognizer:
         words: bool | None = None,
         confidences: bool = False,
         pause: float | None = None,
-        rate: int = RATE,
+        rate: int = RATE_HZ,
         full_scale: float = FULL_SCALE,
     ) -> Transcription:
         """Return the phones and words that are recognised in one utterance.
@@ -298,7 +298,7 @@ class Recognizer:
             return list(self.model.predict_proba(list(inputs), warm_up="cold"))
         return list(self.model.predict_proba(list(inputs)))
 
-    def inputs(self, utterance: ArrayLike, *, rate: int = RATE, full_scale: float = FULL_SCALE) -> Frames:
+    def inputs(self, utterance: ArrayLike, *, rate: int = RATE_HZ, full_scale: float = FULL_SCALE) -> Frames:
         """Return the inputs of the network for one utterance.
 
         Parameters
@@ -338,7 +338,7 @@ class Recognizer:
         *,
         words: bool | None = None,
         pause: float | None = PAUSE_SECONDS,
-        rate: int = RATE,
+        rate: int = RATE_HZ,
         full_scale: float = FULL_SCALE,
     ) -> RecognitionStream:
         """Return a stream that recognises sound while it arrives.

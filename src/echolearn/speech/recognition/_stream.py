@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn.speech._audio import FULL_SCALE, RATE, Resampler, as_samples, scale_problem
+from echolearn.speech._audio import FULL_SCALE, RATE_HZ, Resampler, as_samples, scale_problem
 from echolearn.speech._features import FRAME_SECONDS
 from echolearn.speech._phones import SILENCES
 from echolearn.speech._recipe import FeatureRecipe
@@ -36,7 +36,7 @@ from echolearn.validation import Array
 PAUSE_SECONDS = 0.5  # of silence
 PAUSE_GRID_FRAMES = 10  # between two looks for a pause
 _MAX_TEXT_TOKENS = 1000  # without a pause
-_SCALE_CHECK_SAMPLES = 2 * RATE  # after which their scale is looked at
+_SCALE_CHECK_SAMPLES = 2 * RATE_HZ  # after which their scale is looked at
 _MAX_SPARE_RECORDS = 10_000  # before those that nobody needs are removed
 
 
@@ -92,7 +92,7 @@ class RecognitionStream:
         *,
         inputs: int,
         pause: float | None = PAUSE_SECONDS,
-        rate: int = RATE,
+        rate: int = RATE_HZ,
         full_scale: float = FULL_SCALE,
     ) -> None:
         self._network, self._recipe, self._decoder = network, recipe, decoder
