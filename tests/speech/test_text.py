@@ -1,10 +1,13 @@
-"""One error carries all the problems of a corpus."""
+"""One error carries all the problems of a corpus, and lines are counted as editors count them."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from echolearn.exceptions import CorpusError, Problem
+from echolearn.speech import read_phn
 from echolearn.speech._text import raise_any
 
 
@@ -24,3 +27,12 @@ def test_error_is_raised_only_if_there_is_a_problem() -> None:
     raise_any([])
     with pytest.raises(CorpusError, match="2 problems"):
         raise_any([Problem("a.wav", "bad"), Problem("b.wav", "bad")])
+
+
+def test_lines_are_counted_as_editors_do(tmp_path: Path) -> None:
+    (tmp_path / "a.phn").write_bytes(b"0 1 a\r\n1 2 b\r2 3 c\n\n3 2 d\n")
+    with pytest.raises(CorpusError, match="line 5 is '3 2 d'"):
+        read_phn(tmp_path / "a.phn")
+    (tmp_path / "a.phn").write_bytes(b"0 1 a\n1 2 b\x85\n")
+    with pytest.raises(CorpusError, match="line 2: is not text"):
+        read_phn(tmp_path / "a.phn")

@@ -92,7 +92,8 @@ class _Shown:
     """A default whose text is the same in every process."""
 
     def __init__(self, value: Any):
-        self._text = getattr(value, "__qualname__", None) or repr(value)
+        text = getattr(value, "__qualname__", None) or repr(value)
+        self._text = "..." if text == "<factory>" else text  # a dataclass makes the value anew every time
 
     def __repr__(self) -> str:
         return self._text

@@ -5,10 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech.formats import Recognised, TimedToken, read_textgrid, write_textgrid
+from echolearn.speech.formats import (
+    Recognised,
+    TimedToken,
+    read_textgrid,
+    write_textgrid,
+)
 from echolearn.speech.formats._textgrid import read_tiers, textgrid_of
+from reliability.damaged_speech import short_form
+from speechresults import quiet, tokens
 
 LONG = '''File type = "ooTextFile"
 Object class = "TextGrid"
@@ -165,3 +174,23 @@ def test_tokens_that_overlap_a_little_meet_where_the_first_ends() -> None:
     result = Recognised("u", (TimedToken("a", 0.0, 0.5), TimedToken("b", 0.495, 1.0)))
     values = [line.split(" = ")[1] for line in textgrid_of(result).splitlines() if " = " in line]
     assert values[-6:] == ["0.00", "0.50", '"a"', "0.50", "1.00", '"b"']
+
+
+@quiet
+@given(tokens(False).filter(bool), tokens(False), tokens(False), st.booleans())
+def test_textgrid_is_read_as_it_was_written(
+    tmp_path: Path,
+    words: tuple[TimedToken, ...],
+    phones: tuple[TimedToken, ...],
+    states: tuple[TimedToken, ...],
+    short: bool,
+) -> None:
+    end = round(max(t.end for t in (*words, *phones, *states)) + 0.25, 7)
+    result = Recognised("a", words, phones, states=states, seconds=end)
+    write_textgrid(tmp_path / "a.TextGrid", result)
+    if short:
+        (tmp_path / "a.TextGrid").write_text(short_form((tmp_path / "a.TextGrid").read_text("utf-8")), "utf-8")
+    assert read_textgrid(tmp_path / "a.TextGrid", silences=True) == result
+    utf16 = (tmp_path / "a.TextGrid").read_text(encoding="utf-8").encode("utf-16")
+    (tmp_path / "a.TextGrid").write_bytes(utf16)
+    assert read_textgrid(tmp_path / "a.TextGrid", silences=True) == result
