@@ -210,11 +210,6 @@ def bare_stream(data: Any, folder: Path) -> Call:
     return lambda: Stream(r, U, **settings).predict(X[0]), (U, settings)
 
 
-def readout_of(esn: Any) -> Any:
-    """Return the readout weights of a fitted estimator."""
-    return (esn.forecast_.network if isinstance(esn, ESNForecaster) else esn.network_).readout.U
-
-
 def forecaster_fit(data: Any, folder: Path) -> Call:
     """Draw a series and exogenous inputs."""
     series = data.draw(st.one_of(odd.matrices((60,)), odd.matrices((60, 2)), odd.sequences(), odd.values))
@@ -222,7 +217,7 @@ def forecaster_fit(data: Any, folder: Path) -> Call:
 
     def call() -> Any:
         esn = ESNForecaster(**SMALL, washout=2).fit(series, exogenous=outside)
-        return esn.predict(3) if outside is None else readout_of(esn)
+        return esn.predict(3) if outside is None else esn.model_.network.readout.U
 
     return call, (series, outside)
 

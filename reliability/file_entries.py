@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import echolearn
 from echolearn import ESNClassifier, ESNForecaster
 from reliability import odd
-from reliability.entries import LABELS, SMALL, Call, Declined, X, fitted, readout_of, stop
+from reliability.entries import LABELS, SMALL, Call, Declined, X, fitted, stop
 
 
 def _written(folder: Path, name: str, content: bytes) -> Path:
@@ -235,7 +235,7 @@ def models(data: Any, folder: Path) -> Call:
     """Draw model files to load."""
     content = data.draw(odd.mutated(model_seeds()))
     path = data.draw(st.sampled_from([_written(folder, "model", content)] * 8 + [folder, "\0", "", 3, None]))
-    return lambda: readout_of(echolearn.load(path)), content
+    return lambda: echolearn.load(path).model_.network.readout.U, content
 
 
 def saving(data: Any, folder: Path) -> Call:

@@ -227,7 +227,7 @@ def attempt(name: str, dtype: str, case: Case) -> float:
     X, y = sample(data, 0, kind)
     esn = make(**settings).fit(X) if kind is ESNForecaster else make(**settings).fit(X, y)
     better = gain(esn, *sample(data, 1, kind))
-    network = esn.forecast_.network if kind is ESNForecaster else esn.network_
+    network = esn.model_.network
     _finite(network.readout.U, network.reservoir.W, network.reservoir.W_rec.data)
     return better
 

@@ -39,10 +39,8 @@ def rising(seed=0, sequences=40, steps=(8, 20)):
 def set_readout(esn, U):
     """Give a fitted estimator another readout."""
     network = replace(esn.network_, readout=replace(esn.network_.readout, U=U))
-    if hasattr(esn, "forecast_"):
-        esn.forecast_ = replace(esn.forecast_, network=network)
-    else:
-        esn.model_ = replace(esn.model_, network=network)
+    forecast = {"forecast": replace(esn.forecast_, network=network)} if hasattr(esn, "forecast_") else {}
+    esn.model_ = replace(esn.model_, network=network, **forecast)
 
 
 def interrupt_at(epoch):

@@ -34,7 +34,6 @@ from echolearn.estimators import (
 from echolearn.estimators._functions import SingleEstimator, StackEstimator
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
-from echolearn.readout.network import Network as FittedNetwork
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech import Corpus
 from echolearn.speech._audio import RATE_HZ
@@ -102,12 +101,7 @@ def _size(model: SingleEstimator | StackEstimator) -> str:
     if isinstance(model, (StackedClassifier, StackedRegressor)):
         sizes = ", ".join(f"{layer.reservoir_.N:,}" for layer in model.layers_)
         return f"{len(model.layers_)} layers of {sizes} hidden units"
-    return counted(_network(model).reservoir.N, "hidden unit")
-
-
-def _network(model: SingleEstimator) -> FittedNetwork:
-    """Return the network of an estimator; that of direct forecasts only corrects them."""
-    return model.forecast_.network if isinstance(model, ESNForecaster) else model.network_
+    return counted(model.model_.network.reservoir.N, "hidden unit")
 
 
 def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
@@ -125,7 +119,7 @@ def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
 
 def _network_lines(model: SingleEstimator) -> list[str]:
     """Return weights, readout and training of one network."""
-    network, history = _network(model), model.history_
+    network, history = model.model_.network, model.history_
     reservoir = network.reservoir
     learned = LEARNED[model.learn if history else "none"]
     kind = "softmax" if network.readout.softmax else "ridge regression"

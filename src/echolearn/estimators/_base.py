@@ -9,13 +9,13 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.cluster.sources import open_inputs, open_source
-from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, PlotMixin, network_facts
+from echolearn.estimators._display import ExportMixin, NotebookMixin, PlotMixin
 from echolearn.estimators._names import NamedSettings
+from echolearn.estimators._views import ModelViews
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.advice.after import Labelled, labelled, look_for_cold_start
 from echolearn.fitting.advice.before import explained_swap
@@ -28,7 +28,7 @@ from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.start import Prediction, begin_prediction, unsettled_steps, warn_of_runaway
 from echolearn.modelfile.layout import Facts
 from echolearn.persistence.save import plan_of, save_model
-from echolearn.readout.network import Network, hidden_states
+from echolearn.readout.network import hidden_states
 from echolearn.reservoir import Reservoir
 from echolearn.runtime._model import Model
 from echolearn.runtime._streams import Streams
@@ -36,11 +36,10 @@ from echolearn.sequences.answers import UNNAMED, with_names
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.opening import Sequences, check_long_enough, is_remote_source, open_sequences, unpack
 from echolearn.sequences.targets import concatenate_targets
-from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike, check_boolean
 
 
-class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
+class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     """An estimator with one fitted network: `model_` holds all that was fitted, other attributes are views of it."""
 
     model_: FittedModel
@@ -243,11 +242,6 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         return np.minimum(unsettled_steps(self.model_, given), given.lengths)
 
     @property
-    def network_(self) -> Network:
-        """The reservoir, the readout, and what the readout sees."""
-        return self.model_.network
-
-    @property
     def codec_(self) -> TargetCodec:
         """How targets are encoded."""
         return self.model_.codec
@@ -256,11 +250,6 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     def inputs_(self) -> InputCodec:
         """How inputs are encoded."""
         return self.model_.inputs
-
-    @property
-    def history_(self) -> History:
-        """One row of numbers per epoch."""
-        return self.model_.history
 
     @property
     def training_end_(self) -> TrainingEnd | None:
@@ -288,21 +277,9 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         return self.model_.recipe
 
     @property
-    def feature_names_in_(self) -> Array:
-        """The names of the features, if X was a data frame."""
-        if not self.model_.feature_names:
-            raise AttributeError(f"{type(self).__name__} was fitted to data without names of columns.")
-        return np.array(self.model_.feature_names, dtype=object)
-
-    @property
     def per_step_(self) -> bool:
         """Whether there is one target per step; otherwise there is one per sequence."""
         return self.model_.per_step
-
-    @property
-    def n_features_in_(self) -> int:
-        """The number of features."""
-        return self.inputs_.n_features
 
     @property
     def input_mean_(self) -> Array:
@@ -315,39 +292,9 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         return self.inputs_.scale
 
     @property
-    def reservoir_(self) -> Reservoir:
-        """The reservoir: all weights of the state equation."""
-        return self.network_.reservoir
-
-    @property
-    def ridge_(self) -> float:
-        """The ridge of the readout, given or chosen."""
-        return self.network_.readout.ridge
-
-    @property
-    def input_weights_(self) -> Array:
-        """W (features, hidden_units)."""
-        return np.asarray(self.network_.reservoir.W)
-
-    @property
-    def recurrent_weights_(self) -> sparse.csr_array:
-        """W_rec (hidden_units, hidden_units), sparse."""
-        return self.network_.reservoir.W_rec
-
-    @property
     def feedback_weights_(self) -> Array | None:
         """W_fb (hidden_units, outputs), or None."""
         return self.network_.reservoir.W_fb
-
-    @property
-    def readout_weights_(self) -> Array:
-        """U (hidden_units + features, outputs), without the intercept."""
-        return np.asarray(self.network_.readout.U[:-1])
-
-    @property
-    def intercept_(self) -> Array:
-        """The intercept of each output."""
-        return np.asarray(self.network_.readout.U[-1])
 
     def save(self, path: str | PathLike[str], *, sums: bool = False) -> None:
         """Save the fitted estimator to one safetensors file: weights, settings, classes, version and a checksum.
@@ -369,14 +316,6 @@ class SequenceEstimator(ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
         if check_boolean("sums", sums):
             known_statistics(self.model_)
         save_model(replace(self.model_, settings=self.get_params(deep=False)), path, statistics=sums)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def _fitted_facts(self) -> FittedFacts:
-        if not hasattr(self, "model_"):
-            return []
-        return network_facts(self.network_, self.history_, self.get_params(deep=False)["learn"])
 
 
 def store_parameters(estimator: BaseEstimator, values: Mapping[str, object]) -> None:

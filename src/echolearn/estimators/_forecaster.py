@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators._base import store_parameters
-from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, network_facts, plot_network
+from echolearn.estimators._display import ExportMixin, NotebookMixin, plot_network
 from echolearn.estimators._names import NamedSettings
+from echolearn.estimators._views import ModelViews
 from echolearn.fitting.advice.scores import warn_of_poor_values
-from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback
 from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
 from echolearn.forecasting.dynamics import follows_dynamics
 from echolearn.forecasting.forecast import Continuation, FittedForecaster, Forecast
-from echolearn.forecasting.loop_forecast import LoopForecast, fit_loop_forecast
+from echolearn.forecasting.loop_forecast import fit_loop_forecast
 from echolearn.forecasting.model import SeriesSettings
 from echolearn.forecasting.seasons import check_time_index, seasons_of_index
 from echolearn.forecasting.series import SeriesData, time_index
 from echolearn.persistence.save import save_model
 from echolearn.readout.network import Network
-from echolearn.reservoir import Reservoir
 from echolearn.streams._forecast import ForecastStream
-from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike, check_integer, is_number
 
 if TYPE_CHECKING:  # an optional dependency
@@ -38,7 +36,7 @@ if TYPE_CHECKING:  # an optional dependency
 LOOP_RIDGES = tuple(10.0 ** np.arange(-11, 2))
 
 
-class ESNForecaster(ExportMixin, NotebookMixin, NamedSettings):
+class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
     """An echo state network that continues a series: in a closed loop, or by direct forecasts of every horizon.
 
     **Closed loop**, for series that follow dynamics of their own (chaos, waves, driven systems). The input at step t is
@@ -196,7 +194,7 @@ class ESNForecaster(ExportMixin, NotebookMixin, NamedSettings):
     (10, 1)
     """
 
-    forecast_: Forecast
+    model_: FittedForecaster
 
     def __init__(
         self,
@@ -275,21 +273,19 @@ class ESNForecaster(ExportMixin, NotebookMixin, NamedSettings):
         settings = NetworkSettings.of(params, ridge_path=LOOP_RIDGES, time_folds=False)
         data = SeriesData.open(series, exogenous, gaps=self.method != "closed_loop", dtype=settings.dtype)
         settings = settings.resolved(data.lengths, True)
-        if self._runs_loop(data, settings):
-            self.forecast_, interrupted = fit_loop_forecast(
-                data, settings, owner=type(self).__name__, params=params, callback=callback, checkpoint=checkpoint
-            )
-            if interrupted:
-                raise KeyboardInterrupt
+        owner = type(self).__name__
+        if not self._runs_loop(data, settings):
+            announced = seasons_of_index(time_index(series))
+            of_series = SeriesSettings(self.horizon, self.season, self.trend, self.log, announced)
+            self.model_ = FittedForecaster.of(owner, params, fit_direct_forecast(data, settings, of_series))
             return self
-        of_series = SeriesSettings(
-            horizon=self.horizon,
-            season=self.season,
-            trend=self.trend,
-            log=self.log,
-            announced=seasons_of_index(time_index(series)),
+        forecast, fit = fit_loop_forecast(
+            data, settings, owner=owner, params=params, callback=callback, checkpoint=checkpoint
         )
-        self.forecast_ = fit_direct_forecast(data, settings, of_series)
+        learned = {"history": fit.history, "initial_reservoir": fit.initial_reservoir}
+        self.model_ = FittedForecaster.of(owner, params, forecast, **learned)
+        if fit.interrupted:
+            raise KeyboardInterrupt
         return self
 
     def _runs_loop(self, data: SeriesData, settings: NetworkSettings) -> bool:
@@ -420,7 +416,7 @@ class ESNForecaster(ExportMixin, NotebookMixin, NamedSettings):
             The estimator itself.
         """
         check_is_fitted(self)
-        self.forecast_ = self.forecast_.update(new, exogenous)
+        self.model_ = replace(self.model_, forecast=self.forecast_.update(new, exogenous))
         return self
 
     def stream(self) -> ForecastStream:
@@ -493,7 +489,7 @@ class ESNForecaster(ExportMixin, NotebookMixin, NamedSettings):
         echolearn.load : Read the file back.
         """
         check_is_fitted(self)
-        save_model(self.model_, path)
+        save_model(replace(self.model_, settings=self.get_params(deep=False)), path)
 
     def plot(self) -> Figure:
         """Plot what was learned: errors, weights and eigenvalues before and after, and the readout.
@@ -504,24 +500,12 @@ class ESNForecaster(ExportMixin, NotebookMixin, NamedSettings):
             The figure, which a notebook shows. It requires matplotlib (`pip install 'echolearn[report]'`).
         """
         check_is_fitted(self)
-        forecast = self.forecast_
-        before = forecast.initial_reservoir if isinstance(forecast, LoopForecast) else None
-        return plot_network(forecast.network, forecast.history, before, None)
+        return plot_network(self.model_.network, self.model_.history, self.model_.initial_reservoir, None)
 
     @property
-    def model_(self) -> FittedForecaster:
-        """All that the model file of this forecaster holds."""
-        forecast = self.forecast_
-        return FittedForecaster(
-            estimator=type(self).__name__,
-            settings=self.get_params(deep=False),
-            network=forecast.network,
-            codec=forecast.form.codec,
-            history=forecast.history,
-            feature_names=forecast.form.names,
-            inputs=InputCodec.identity(forecast.form.n_features),
-            forecast=forecast,
-        )
+    def forecast_(self) -> Forecast:
+        """All that forecasts are made from: a LoopForecast or a DirectForecast."""
+        return self.model_.forecast
 
     @property
     def method_(self) -> str:
@@ -556,23 +540,6 @@ class ESNForecaster(ExportMixin, NotebookMixin, NamedSettings):
         return self.forecast_.residuals
 
     @property
-    def n_features_in_(self) -> int:
-        """The number of dimensions and exogenous inputs."""
-        return self.forecast_.form.n_features
-
-    @property
-    def feature_names_in_(self) -> Array:
-        """The names of all columns, if the series were data frames."""
-        if not self.forecast_.form.names:
-            raise AttributeError("this forecaster was fitted to series without names of columns.")
-        return np.array(self.forecast_.form.names, dtype=object)
-
-    @property
-    def history_(self) -> History:
-        """One row per epoch of learning."""
-        return self.forecast_.history
-
-    @property
     def network_(self) -> Network:
         """The network of the closed loop."""
         if self.method_ == "direct":
@@ -580,42 +547,4 @@ class ESNForecaster(ExportMixin, NotebookMixin, NamedSettings):
                 "direct forecasts have no network of their own: smoothing forecasts, and the readout of a reservoir "
                 "only corrects it. Fit with method='closed_loop' for a network that forecasts."
             )
-        return self.forecast_.network
-
-    @property
-    def reservoir_(self) -> Reservoir:
-        """The reservoir of the closed loop: all weights of the state equation."""
-        return self.network_.reservoir
-
-    @property
-    def ridge_(self) -> float:
-        """The ridge of the readout, given or chosen."""
-        return self.network_.readout.ridge
-
-    @property
-    def input_weights_(self) -> Array:
-        """W (features, hidden_units)."""
-        return np.asarray(self.network_.reservoir.W)
-
-    @property
-    def recurrent_weights_(self) -> sparse.csr_array:
-        """W_rec (hidden_units, hidden_units), sparse."""
-        return self.network_.reservoir.W_rec
-
-    @property
-    def readout_weights_(self) -> Array:
-        """U (hidden_units + features, dims), without the intercept."""
-        return np.asarray(self.network_.readout.U[:-1])
-
-    @property
-    def intercept_(self) -> Array:
-        """The intercept of each output."""
-        return np.asarray(self.network_.readout.U[-1])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "forecast_")
-
-    def _fitted_facts(self) -> FittedFacts:
-        if not hasattr(self, "forecast_"):
-            return []
-        return network_facts(self.forecast_.network, self.forecast_.history, self.learn)
+        return self.model_.network

@@ -17,7 +17,6 @@ from echolearn.estimators._regressor import ESNRegressor
 from echolearn.estimators._stacked import StackedClassifier, StackedRegressor
 from echolearn.estimators._stacked_base import StackedEstimator
 from echolearn.fitting.model import FittedModel, FittedStack
-from echolearn.forecasting.forecast import FittedForecaster
 from echolearn.persistence.load import Saved, read_model
 from echolearn.persistence.pipeline import FittedPipeline, Step
 from echolearn.persistence.save import save_model
@@ -132,11 +131,7 @@ def estimator_of(model: FittedModel | FittedStack) -> SingleEstimator | StackEst
 
 def _single(model: FittedModel) -> SingleEstimator:
     estimator: SingleEstimator = NETWORKS[model.estimator](**model.settings)
-    if isinstance(estimator, ESNForecaster):
-        assert isinstance(model, FittedForecaster)
-        estimator.forecast_ = model.forecast
-    else:
-        estimator.model_ = model
+    estimator.model_ = model
     return estimator
 
 

@@ -16,7 +16,6 @@ from echolearn.forecasting.model import MIN_KNOWN_VALUES, DirectModel, FollowedS
 from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.view import ReadoutView
-from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike
 
 
@@ -24,12 +23,13 @@ from echolearn.validation import Answers, Array, SequencesLike
 class DirectForecast:
     """A direct model, which knows where its series are: a `Forecast`.
 
-    last_value (series, dims): standardised, NaN where it is not known; washout: steps that are not scored.
+    network: the reservoir, with the readout of the corrections one step ahead; last_value (series, dims): standardised,
+    NaN where it is not known.
     """
 
     form: SeriesForm
+    network: Network
     model: DirectModel
-    washout: int
     last_value: Array
     residuals: Array
 
@@ -37,19 +37,6 @@ class DirectForecast:
 
     def __repr__(self) -> str:
         return brief(self)
-
-    @property
-    def network(self) -> Network:
-        """The reservoir with the readout of the corrections one step ahead."""
-        model = self.model
-        U = np.ascontiguousarray(model.D[:, :: model.horizon])
-        readout = Readout(U, False, 0.0 if np.isinf(model.ridge) else model.ridge)
-        return Network(model.reservoir, readout, ReadoutView(self.washout, model.sees_inputs, None))
-
-    @property
-    def history(self) -> History:
-        """No epochs: the weights of the reservoir are not learned."""
-        return History()
 
     @property
     def last_state(self) -> Array:
@@ -91,7 +78,7 @@ class DirectForecast:
         """
         opened = self.form.open(series, "series", gaps=True)
         rows = self.form.open_exogenous(exogenous, opened.lengths, opened.kind != "one")
-        washout = min(self.washout, max(0, int(opened.lengths.min()) - horizon - 2) // 2)
+        washout = min(self.network.view.washout, max(0, int(opened.lengths.min()) - horizon - 2) // 2)
         check_scorable(opened.lengths, washout, horizon)
         codec, errors, truth = self.form.codec, [], []
         for y, z, e in zip(opened.X, self.form.standardised(opened.X), rows, strict=True):
@@ -140,10 +127,13 @@ def fit_direct_forecast(data: SeriesData, settings: NetworkSettings, series: Ser
     model, codec = fit_direct(data, settings, series), data.form.codec
     one_step = model.errors[:, :: model.horizon] * [column.spread[0] for column in model.series[0].columns]
     known = one_step[~np.isnan(one_step).any(axis=1)]
+    readout = Readout(
+        np.ascontiguousarray(model.D[:, :: model.horizon]), False, 0.0 if np.isinf(model.ridge) else model.ridge
+    )
     return DirectForecast(
         form=data.form,
+        network=Network(model.reservoir, readout, ReadoutView(settings.washout_steps, settings.direct, None)),
         model=model,
-        washout=settings.washout_steps,
         last_value=np.stack([z[-1] for z in data.Z]),
         residuals=known / codec.scale if len(known) else np.zeros((1, len(codec.mean))),
     )

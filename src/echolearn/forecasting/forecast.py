@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel
+from echolearn.fitting.settings import Parameters
 from echolearn.forecasting.series import SeriesForm
 from echolearn.readout.network import Network
-from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike
 
 Seed: TypeAlias = int | np.random.Generator | None
@@ -42,9 +43,6 @@ class Forecast(Protocol):
     def network(self) -> Network: ...
 
     @property
-    def history(self) -> History: ...
-
-    @property
     def last_state(self) -> Array: ...
 
     @property
@@ -71,9 +69,23 @@ class Forecast(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class FittedForecaster(FittedModel):
-    """All that the file of a forecaster holds."""
+    """All that was fitted of a forecaster, and all that its file holds: a model and its forecast."""
 
     forecast: Forecast
+
+    @classmethod
+    def of(cls, estimator: str, settings: Parameters, forecast: Forecast, **learned: Any) -> Self:
+        """Return the model of a forecast; learned: other fields of a model, such as its history."""
+        return cls(
+            estimator=estimator,
+            settings=settings,
+            network=forecast.network,
+            codec=forecast.form.codec,
+            inputs=InputCodec.identity(forecast.form.n_features),
+            feature_names=forecast.form.names,
+            forecast=forecast,
+            **learned,
+        )
 
 
 def path_generator(seed: Seed) -> np.random.Generator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import ClassVar, Self
 
@@ -21,13 +21,11 @@ from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, p
 from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead, inputs_of
 from echolearn.readout.network import Network
 from echolearn.readout.view import stack
-from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, check_has_time, check_long_enough
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
-from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike, user_stacklevel
 
 RUNAWAY_DEVIATIONS = 100.0  # standard deviations from the mean at which a forecast has left its series
@@ -39,7 +37,6 @@ class LoopForecast:
     """A network and where its series are: a `Forecast`.
 
     last_state (series, N): before the last known step; last_value (series, dims): there, standardised.
-    initial_reservoir: the weights before learning, None where they are not known.
     """
 
     form: SeriesForm
@@ -47,8 +44,6 @@ class LoopForecast:
     last_state: Array
     last_value: Array
     residuals: Array
-    history: History = field(default_factory=History)
-    initial_reservoir: Reservoir | None = None
 
     method: ClassVar[str] = "closed_loop"
 
@@ -168,8 +163,8 @@ def fit_loop_forecast(
     params: Parameters,
     callback: Callback | None,
     checkpoint: str | PathLike[str] | None,
-) -> tuple[LoopForecast, bool]:
-    """Return the forecast of a fitted network, and whether Ctrl-C ended its learning; params: of the estimator."""
+) -> tuple[LoopForecast, Fit]:
+    """Return the forecast of a network, and its fit; params: of the estimator."""
     shortest, least = data.lengths.min(), settings.washout_steps + 3
     if shortest < least:
         raise ValueError(
@@ -191,7 +186,7 @@ def fit_loop_forecast(
         fitted = fit_through_loop(request, clean, params["loop_steps"])
     else:
         fitted = fit_network(request)
-    return _loop_forecast(data, fitted), fitted.interrupted
+    return _loop_forecast(data, fitted), fitted
 
 
 def _one_step_data(data: SeriesData, settings: NetworkSettings, noise: float) -> Dataset:
@@ -225,6 +220,4 @@ def _loop_forecast(data: SeriesData, fitted: Fit) -> LoopForecast:
         last_state=np.stack([h[-1] for h in H]),
         last_value=np.stack([z[-1] for z in data.Z]),
         residuals=np.concatenate(residuals) / (1 - ridge_fit.degrees_of_freedom() / ridge_fit.n),
-        history=fitted.history,
-        initial_reservoir=fitted.initial_reservoir,
     )

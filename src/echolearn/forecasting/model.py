@@ -40,7 +40,7 @@ PLASTICITY_STEPS = 1000  # of noise, by which intrinsic plasticity adapts
 ORIGINS_PER_INDEPENDENT_ERROR = 2  # neighbouring origins share most of their errors: so many count as one
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class SeriesSettings:
     """The parameters that concern the series itself; announced: the seasons that belong to a time index."""
 

@@ -25,9 +25,6 @@ NAMES = ("D", "errors", "members", "seasonal", "counts", "columns", "spread", "e
 PREFIX = "direct."
 
 
-FORECAST_TENSORS = ("exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals")
-
-
 def forecast_tensors(forecast: Forecast) -> dict[str, Array]:
     """Return the arrays of a forecast beside its network, by their names in a file."""
     arrays = {
@@ -92,10 +89,10 @@ def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: 
     if form.n_features != model.inputs.n_features or not (form.exogenous_scale > 0).all():
         raise ValueError(f"{facts['features']} inputs; expected {form.n_features}, values and exogenous inputs")
     network = model.network
-    forecast: Forecast = LoopForecast(form, network, last_state, last_value, residuals, model.history)
+    forecast: Forecast = LoopForecast(form, network, last_state, last_value, residuals)
     if "direct" in facts:
         direct = _restore_direct(tensors, facts["direct"], network.reservoir)
-        forecast = DirectForecast(form, direct, network.view.washout, last_value, residuals)
+        forecast = DirectForecast(form, network, direct, last_value, residuals)
     return FittedForecaster(**vars(model), forecast=forecast)
 
 

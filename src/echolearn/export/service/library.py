@@ -45,7 +45,7 @@ def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
             feature_names=names[:values],
             classes=(),
             per_step=True,
-            units=network.forecast_.network.reservoir.N,
+            units=network.model_.network.reservoir.N,
         )
     layers = getattr(network, "layers_", [network])
     classes = tuple(getattr(network, "classes_", np.empty(0)).tolist())
