@@ -13,13 +13,12 @@ from echolearn.forecasting.columns import (
     network_inputs,
     typical_step,
 )
-from echolearn.forecasting.members import Allowed
 
 RNG = np.random.default_rng(2)
 T = np.arange(80)
 Y = 30 + 0.2 * T + 4 * np.sin(2 * np.pi * T / 8) + 0.3 * RNG.normal(size=80)
 NONE = np.empty((80, 0))
-COLUMN, TRACK = fit_column(Y, NONE, (8, 1), 6, Allowed())
+COLUMN, TRACK = fit_column(Y, NONE, (8, 1), 6)
 
 
 def test_a_column_is_followed_in_pieces_as_in_one():

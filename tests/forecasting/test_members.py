@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from echolearn.forecasting.members import Allowed, fit_smoothing, kinds_for, member_weights
+from echolearn.forecasting.members import fit_smoothing, kinds_for, member_weights
 
 
 def test_the_weight_goes_to_the_member_that_was_good_lately():
@@ -14,15 +14,15 @@ def test_the_weight_goes_to_the_member_that_was_good_lately():
 
 
 def test_which_members_there_are():
-    assert {k.log for k in kinds_for(np.array([1.0, 2]), (1, 1), Allowed())} == {False, True}
-    assert {k.log for k in kinds_for(np.array([0.0, 2]), (1, 1), Allowed())} == {False}
-    assert {k.trend for k in kinds_for(np.arange(9.0), (1, 1), Allowed(trend=False))} == {"none"}
-    assert "none" not in {k.trend for k in kinds_for(np.arange(9.0), (1, 1), Allowed(trend=True))}
-    assert any(k.second for k in kinds_for(np.arange(9.0), (4, 8), Allowed()))
+    assert {k.log for k in kinds_for(np.array([1.0, 2]), (1, 1), None, None)} == {False, True}
+    assert {k.log for k in kinds_for(np.array([0.0, 2]), (1, 1), None, None)} == {False}
+    assert {k.trend for k in kinds_for(np.arange(9.0), (1, 1), None, False)} == {"none"}
+    assert "none" not in {k.trend for k in kinds_for(np.arange(9.0), (1, 1), None, True)}
+    assert any(k.second for k in kinds_for(np.arange(9.0), (4, 8), None, None))
 
 
 def test_a_line_with_a_season_is_continued():
     t = np.arange(60)
     y = 10 + 0.5 * t + 4 * np.sin(2 * np.pi * t / 12)
-    _, C = fit_smoothing(y[:48], (12, 1), 12, Allowed())
+    _, C = fit_smoothing(y[:48], (12, 1), 12)
     np.testing.assert_allclose(C[-1], y[48:], atol=0.7)

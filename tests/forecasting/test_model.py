@@ -51,7 +51,7 @@ def test_another_series_has_its_own_unit(model):
 def test_horizons_and_seasons_by_default():
     assert [default_horizon((m, 1), 1000) for m in (1, 12, 52)] == [8, 24, 48]
     assert default_horizon((12, 1), 30) == 10
-    how = {"horizon": None, "trend": "auto", "log": False, "announced": None}
+    how = {"horizon": None, "trend": None, "log": False, "announced": None}
     assert SeriesSettings(season=12, **how).seasons_of(Y) == (12, 1)
     assert SeriesSettings(season=100, **how).seasons_of(Y) == (1, 1)  # fewer than two of them
     assert SeriesSettings(season=None, **how).seasons_of(Y) == (1, 1)

@@ -156,31 +156,23 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
         The seasons of direct forecasts, of the first series; 1 for none. None for the closed loop.
     horizon_ : int or None
         How many steps ahead direct forecasts have readouts for.
-    target_mean_ : array of shape (n_dims,)
-        The mean of each dimension of the series.
-    target_scale_ : array of shape (n_dims,)
-        The standard deviation of each dimension of the series.
+    target_mean_, target_scale_ : array of shape (n_dims,)
+        The mean and the standard deviation of each dimension of the series.
     residuals_ : array of shape (n_residuals, n_dims)
         The one-step residuals of the training series, in standard deviations.
-    forecast_ : LoopForecast or DirectForecast
-        All that was fitted, and where the series are.
     n_features_in_ : int
         The number of inputs: dimensions of the series, and exogenous inputs.
+    model_, forecast_ : FittedForecaster, and LoopForecast or DirectForecast
+        All that was fitted, and the part of it that forecasts.
     history_ : History
         One row per epoch of learning; empty for direct forecasts.
-    network_ : Network
-        The network of the closed loop. Direct forecasts have none of these: their network corrects what smoothing
-        forecasts.
-    reservoir_ : Reservoir
-        All weights of its state equation.
-    input_weights_ : array of shape (n_dims + n_inputs, n_units)
-        W.
-    recurrent_weights_ : sparse array of shape (n_units, n_units)
-        W_rec.
-    readout_weights_ : array of shape (n_units + n_dims + n_inputs, n_dims)
-        U, without the intercept, for standardised series.
-    intercept_ : array of shape (n_dims,)
-        The intercept of each output.
+    network_, reservoir_ : Network and Reservoir
+        The network of the closed loop, and all weights of its state equation. Direct forecasts have no such
+        attributes, nor those that follow: their network only corrects what smoothing forecasts.
+    input_weights_, recurrent_weights_ : arrays of shape (n_dims + n_inputs, n_units) and (n_units, n_units)
+        W, and W_rec, which is sparse.
+    readout_weights_, intercept_ : arrays of shape (n_units + n_dims + n_inputs, n_dims) and (n_dims,)
+        U, for standardised series, and the intercept of each output.
     ridge_ : float
         The ridge of the readout, given or chosen.
 
@@ -275,8 +267,9 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
         settings = settings.resolved(data.lengths, True)
         owner = type(self).__name__
         if not self._runs_loop(data, settings):
+            trend, log = (None if isinstance(choice, str) else bool(choice) for choice in (self.trend, self.log))
             announced = seasons_of_index(time_index(series))
-            of_series = SeriesSettings(self.horizon, self.season, self.trend, self.log, announced)
+            of_series = SeriesSettings(self.horizon, self.season, trend, log, announced)
             self.model_ = FittedForecaster.of(owner, params, fit_direct_forecast(data, settings, of_series))
             return self
         forecast, fit = fit_loop_forecast(

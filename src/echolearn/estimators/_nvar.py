@@ -102,7 +102,7 @@ class NVARForecaster(BaseEstimator):
             The estimator itself.
         """
         data = SeriesData.open(series, None, gaps=False, dtype="float64")
-        features, ridges = self._checked_features(data.form.dims), self._checked_ridges()
+        features, ridges = self._checked(data.form.dims)
         shortest = features.memory + 3
         if data.lengths.min() < shortest:
             raise ValueError(f"a series has {data.lengths.min()} steps; {shortest} or more are needed.")
@@ -147,8 +147,8 @@ class NVARForecaster(BaseEstimator):
             Y = self._loop(self.readout_weights_, np.stack(last, axis=1), steps)
         return self.form_.answer(list(np.swapaxes(Y, 0, 1) * self.target_scale_ + self.target_mean_), many)
 
-    def _checked_features(self, dims: int) -> PolynomialFeatures:
-        """Return the products of so many dimensions, or refuse the parameters."""
+    def _checked(self, dims: int) -> tuple[PolynomialFeatures, list[float]]:
+        """Return the products of so many dimensions and the ridges to choose from, or refuse the parameters."""
         for name in ("delays", "stride", "degree"):
             check_integer(name, getattr(self, name), 1)
         features = PolynomialFeatures(dims, self.delays, self.stride, tuple(range(1, self.degree + 1)))
@@ -157,10 +157,6 @@ class NVARForecaster(BaseEstimator):
                 f"delays={self.delays} and degree={self.degree} make {features.count} products of {features.inputs} "
                 f"dimensions; at most {MAX_PRODUCTS} are computed. Lower either, or use an ESNForecaster."
             )
-        return features
-
-    def _checked_ridges(self) -> list[float]:
-        """Return the ridges to choose from, or refuse the parameters."""
         if isinstance(self.ridge, str) and self.ridge != "auto":
             raise ValueError(f"ridge={self.ridge!r}; expected a number, a list of numbers, or 'auto'.")
         ridges = (
@@ -172,7 +168,7 @@ class NVARForecaster(BaseEstimator):
             raise ValueError(f"ridge={self.ridge!r:.80}; expected numbers >= 0.")
         if not 0 < float(self.validation_fraction) < 1:
             raise ValueError(f"validation_fraction={self.validation_fraction!r}; expected a number between 0 and 1.")
-        return ridges
+        return features, ridges
 
     def _factored(self, Z: list[Array]) -> OrthogonalFactors:
         """Return the factors of the products of all series, for the differences to the next values."""

@@ -32,10 +32,10 @@ from echolearn.training.objectives.closed_loop import HeldOutLoops, Score, best_
 from echolearn.training.optimizers import Adam, LearnedWeights, Weights, with_learned
 from echolearn.validation import Array, user_stacklevel
 
-ITERATIONS = 200  # of L-BFGS, where `epochs` is None
-LOOKS = (0, 10, 25, 50, 100, 200, 400, 800, 1600)  # iterations after which forecasts are tried
-NEAR = np.array([1e-2, 1.0, 1e2])  # ridges tried then, in units of the best so far
-LEAST_HELD_OUT = 20  # steps of a series that can be held out; fewer tell nothing
+LBFGS_ITERATIONS = 200  # where `epochs` is None
+TRIAL_ITERATIONS = (0, 10, 25, 50, 100, 200, 400, 800, 1600)  # after which forecasts are tried
+TRIAL_RIDGE_FACTORS = np.array([1e-2, 1.0, 1e2])  # ridges tried then, in units of the best so far
+MIN_HELD_OUT_STEPS = 20  # of a series; fewer tell nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Search:
 
     def look(self, iteration: int, error: float, reservoir: Reservoir, steps: int) -> bool:
         """Try forecasts with these weights; return whether the callback wants to stop."""
-        score, ridge = best_ridge(reservoir, self.data.train, self.ridge * NEAR, self.data.loops)
+        score, ridge = best_ridge(reservoir, self.data.train, self.ridge * TRIAL_RIDGE_FACTORS, self.data.loops)
         if score > self.score or self.data.loops is None:
             self.best, self.ridge, self.score = reservoir, ridge, score
         return self.record(iteration, error, score, ridge, steps)
@@ -145,7 +145,7 @@ def loop_data(data: Dataset, clean: list[Array], washout: int, direct: bool, fra
         begin = [min(max(washout, 1), len(s.T) - 1) for s in without[-count:]]
         return LoopData(noisy[:-count], noisy, HeldOutLoops.of(without[-count:], begin))
     cuts = [int(len(s.T) * (1 - fraction)) for s in noisy]
-    if any(c <= washout + 1 or len(s.T) - c < LEAST_HELD_OUT for s, c in zip(noisy, cuts, strict=True)):
+    if any(c <= washout + 1 or len(s.T) - c < MIN_HELD_OUT_STEPS for s, c in zip(noisy, cuts, strict=True)):
         return LoopData(noisy, noisy, None)
     train = [Series(pack([s.X[:c]], np.float64), s.T[:c], washout, direct) for s, c in zip(noisy, cuts, strict=True)]
     return LoopData(train, noisy, HeldOutLoops.of(without, cuts))
@@ -164,7 +164,7 @@ def _learn(search: Search, context: FitContext, loop_steps: int) -> None:
 def _lower_error(search: Search, context: FitContext, steps: int) -> None:
     """Lower the error of some closed-loop steps by L-BFGS, and try forecasts now and then."""
     settings, start, series = context.settings, search.best, search.data.train
-    iterations = ITERATIONS if settings.epochs is None else int(settings.epochs)
+    iterations = LBFGS_ITERATIONS if settings.epochs is None else int(settings.epochs)
     learned = LearnedWeights(start, settings.learn, settings.learn_leak, Adam())
     mu = search.ridge * factored(series, [run(start, s.batch).H for s in series]).square
     targets = sum(s.T[s.washout :].size for s in series)
@@ -177,10 +177,10 @@ def _lower_error(search: Search, context: FitContext, steps: int) -> None:
 
     def after(number: int, error: float, weights: Weights) -> bool:
         last[:] = [(number, error, weights)]
-        return number in LOOKS and look(number, error, weights)
+        return number in TRIAL_ITERATIONS and look(number, error, weights)
 
     minimize_log(loop_objective(learned, series, mu, steps), learned.weights, iterations, after)
-    if last and last[0][0] not in LOOKS:
+    if last and last[0][0] not in TRIAL_ITERATIONS:
         look(*last[0])
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.forecasting._loops import advance_features
-from echolearn.forecasting.members import Allowed, errors_ahead, first_origin, fit_smoothing
+from echolearn.forecasting.members import errors_ahead, first_origin, fit_smoothing
 from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead, to_scale
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
@@ -22,6 +22,7 @@ from echolearn.states.run import run
 from echolearn.validation import Array
 
 INPUTS_PER_COLUMN = 3  # innovation, change since a season ago, deviation from a slow level
+MIN_LEVEL_STEPS = 8  # the slow level averages over about three seasons, or three times so many steps
 MAX_INPUT_DEVIATIONS = 4.0  # inputs of the network are cut at so many standard deviations
 
 
@@ -61,16 +62,13 @@ class Track:
     end: ColumnState
 
 
-def slow_rate(m: int) -> float:
-    """Return the rate of the slow level."""
-    return 2 / (3 * max(m, 8))
-
-
-def fit_column(y: Array, E: Array, seasons: tuple[int, int], horizon: int, allowed: Allowed) -> tuple[Column, Track]:
+def fit_column(
+    y: Array, E: Array, seasons: tuple[int, int], horizon: int, *, log: bool | None = None, trend: bool | None = None
+) -> tuple[Column, Track]:
     """Return the column of values y (n,) with exogenous inputs E (n, inputs), and its track over them."""
     effects = exogenous_effects(y, E, seasons[0])
     rest = y - E @ effects
-    members, C = fit_smoothing(rest, seasons, horizon, allowed)
+    members, C = fit_smoothing(rest, seasons, horizon, log=log, trend=trend)
     in_logs = bool(members.weights[members.logs].sum() > 0.5 and np.nanmin(rest) > 0 and C.min() > 0)
     unit = typical_step(rest)
     column = Column(members, in_logs, np.ones(horizon), np.ones(INPUTS_PER_COLUMN), effects, unit)
@@ -123,7 +121,7 @@ def follow(column: Column, y: Array, state: ColumnState, horizon: int) -> Track:
     if time == 0 and not np.isnan(z[0]):
         expected[0] = z[0]
     past, level, inputs = state.past.copy(), np.array([state.level]), np.empty((len(y), INPUTS_PER_COLUMN))
-    advance_features(z, expected, time, past, level, slow_rate(len(past)), inputs)
+    advance_features(z, expected, time, past, level, 2 / (3 * max(len(past), MIN_LEVEL_STEPS)), inputs)
     return Track(z, G, inputs, ColumnState(position, float(G[-1, 0]), past, float(level[0])))
 
 

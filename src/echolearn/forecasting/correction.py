@@ -47,17 +47,15 @@ def fit_correction(
     if rows < MIN_CORRECTION_ROWS:
         return none
     before = after = agreement = power = np.zeros(len(ridges))
-    guesses: list[list[tuple[slice, Array]]] = []
+    guesses: list[list[tuple[slice, Array]]] = [[] for _ in X]
     for share, end in zip(BACKTEST_CUTS, (*BACKTEST_CUTS[1:], 1.0), strict=True):
         cuts = [(int(share * len(x)), int(end * len(x))) for x in X]
         solutions = solve([x[:c] for x, (c, _) in zip(X, cuts, strict=True)], _known_before(T, cuts, horizon), ridges)
-        for j, (x, t, (c, e)) in enumerate(zip(X, T, cuts, strict=True)):
-            truth, there = t[c:e], ~np.isnan(t[c:e])
+        for x, t, (c, e), guessed in zip(X, T, cuts, guesses, strict=True):
+            known = ~np.isnan(t[c:e])
             P = np.stack([x[c:e] @ D[:-1] + D[-1] for D in solutions])
-            guesses += [[] for _ in range(j + 1 - len(guesses))]
-            guesses[j].append((slice(c, e), P))
-            miss = np.where(there, truth, 0.0)
-            P = np.where(there, P, 0.0)
+            guessed.append((slice(c, e), P))
+            miss, P = np.where(known, t[c:e], 0.0), np.where(known, P, 0.0)
             before = before + np.abs(miss).sum()
             after = after + np.abs(miss - P).sum(axis=(1, 2))
             agreement, power = agreement + (miss * P).sum(axis=(1, 2)), power + (P**2).sum(axis=(1, 2))
@@ -66,22 +64,19 @@ def fit_correction(
     trust = TRUST_SHARE * float(np.clip(agreement[best] / max(power[best], 1e-300), 0, 1))
     if not gain > MIN_GAIN_SHARE:
         return none
-    for rest, parts in zip(residuals, guesses, strict=True):
-        for rows_, P in parts:
-            rest[rows_] -= trust * P[best]
+    for rest, guessed in zip(residuals, guesses, strict=True):
+        for span, P in guessed:
+            rest[span] -= trust * P[best]
     (D,) = solve(X, T, ridges[best : best + 1])
     return Correction(trust * D, float(ridges[best]), trust, gain, residuals)
 
 
 def _known_before(T: Sequence[Array], cuts: list[tuple[int, int]], horizon: int) -> list[Array]:
     """Return targets of the rows before each cut, without those whose truth lies after it."""
-    known = []
-    for t, (cut, _) in zip(T, cuts, strict=True):
-        part = t[:cut].copy()
-        ahead = np.arange(t.shape[1]) % horizon + 1
-        part[np.arange(cut)[:, None] + ahead >= cut] = np.nan
-        known.append(part)
-    return known
+    ahead = np.arange(T[0].shape[1]) % horizon + 1
+    return [
+        np.where(np.arange(cut)[:, None] + ahead >= cut, np.nan, t[:cut]) for t, (cut, _) in zip(T, cuts, strict=True)
+    ]
 
 
 def solve(X: Sequence[Array], T: Sequence[Array], ridges: Array) -> list[Array]:
@@ -92,8 +87,5 @@ def solve(X: Sequence[Array], T: Sequence[Array], ridges: Array) -> list[Array]:
     values, Q = np.linalg.eigh((A - mean).T @ (A - mean))
     projected = Q.T @ ((A - mean).T @ (B - level))
     unit = max(float(values.mean()), 1e-300)
-    found = []
-    for ridge in ridges:
-        D = Q @ (projected / (np.maximum(values, 0) + ridge * unit)[:, None])
-        found.append(np.vstack([D, level - mean @ D]))
-    return found
+    slopes = [Q @ (projected / (np.maximum(values, 0) + ridge * unit)[:, None]) for ridge in ridges]
+    return [np.vstack([D, level - mean @ D]) for D in slopes]

@@ -93,8 +93,7 @@ class DirectForecast:
     def _begin(self, ahead: Continuation) -> tuple[list[FollowedSeries], list[Array], bool]:
         """Return the series at their ends, their exogenous inputs to come, and whether the caller gave a list.
 
-        Other series have the columns of the training series, in their order or, if there are more or fewer, of the
-        first.
+        Other series have the columns of the training series in their order or, if their number differs, of the first.
         """
         check_steps_ahead(ahead.steps)
         model = self.model
@@ -114,12 +113,9 @@ class DirectForecast:
                 ends.append(model.follow(start, y, e[: len(y)]))
         return ends, [e[n:] for e, n in zip(E, known, strict=True)], many
 
-    def _answer(
-        self, values: Sequence[Array], ends: Sequence[FollowedSeries], E: Sequence[Array], many: bool
-    ) -> Answers:
-        """Return values (..., steps, dims) in the scale of the errors in the units and form of the series."""
-        in_units = [end.in_units(Z, e) for end, Z, e in zip(ends, values, E, strict=True)]
-        return self.form.answer(in_units, many)
+    def _answer(self, Z: Sequence[Array], ends: list[FollowedSeries], E: list[Array], many: bool) -> Answers:
+        """Return values (..., steps, dims), in the scale of the errors, in the units and form of the series."""
+        return self.form.answer([end.in_units(z, e) for end, z, e in zip(ends, Z, E, strict=True)], many)
 
 
 def fit_direct_forecast(data: SeriesData, settings: NetworkSettings, series: SeriesSettings) -> DirectForecast:
@@ -127,9 +123,8 @@ def fit_direct_forecast(data: SeriesData, settings: NetworkSettings, series: Ser
     model, codec = fit_direct(data, settings, series), data.form.codec
     one_step = model.errors[:, :: model.horizon] * [column.spread[0] for column in model.series[0].columns]
     known = one_step[~np.isnan(one_step).any(axis=1)]
-    readout = Readout(
-        np.ascontiguousarray(model.D[:, :: model.horizon]), False, 0.0 if np.isinf(model.ridge) else model.ridge
-    )
+    U = np.ascontiguousarray(model.D[:, :: model.horizon])
+    readout = Readout(U, False, 0.0 if np.isinf(model.ridge) else model.ridge)
     return DirectForecast(
         form=data.form,
         network=Network(model.reservoir, readout, ReadoutView(settings.washout_steps, settings.direct, None)),

@@ -9,7 +9,7 @@ import numpy as np
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.forecasting.correction import solve
-from echolearn.forecasting.members import Allowed, errors_ahead, fit_smoothing
+from echolearn.forecasting.members import errors_ahead, fit_smoothing
 from echolearn.forecasting.model import default_horizon, draw_reservoir
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.series import SeriesData, inputs_of
@@ -82,6 +82,6 @@ def _loop_is_better(reservoir: Reservoir, D: Array, z: Array, X: Array, first: i
     E = np.empty((horizon, len(origins), 0))
     loops = run_closed_loop(reservoir, D, True, H, z[origins], E=E)[:, :, 0].T
     truth = y[origins[:, None] + np.arange(1, horizon + 1)]
-    _, C = fit_smoothing(y, seasons, horizon, Allowed(log=False))
+    _, C = fit_smoothing(y, seasons, horizon, log=False)
     smoothed = np.abs(errors_ahead(y, C)[origins]).mean()
     return bool(np.abs(loops - truth).mean() < smoothed)

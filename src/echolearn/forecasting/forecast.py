@@ -28,13 +28,13 @@ class Continuation(NamedTuple):
 class Forecast(Protocol):
     """The fitted part of a forecaster. It is never changed: `update` returns another one.
 
-    network: of the closed loop, or the one that corrects direct forecasts; last_value (series, dims): standardised;
-    residuals (n, dims): one-step errors of the training series, in standard deviations.
+    method: "closed_loop" or "direct"; network: of the closed loop, or the one that corrects direct forecasts;
+    last_value (series, dims): standardised; residuals (n, dims): one-step errors of the training series, in standard
+    deviations.
     """
 
     @property
-    def method(self) -> str:
-        """The value of `method` that asks for this kind: "closed_loop" or "direct"."""
+    def method(self) -> str: ...
 
     @property
     def form(self) -> SeriesForm: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,29 +15,23 @@ JUDGED_FROM_SHARE = 2 / 3  # members are judged by their forecasts in the last t
 FIRST_ORIGIN_DIVISOR = 3  # errors count from a third of the series on
 
 
-@dataclass(frozen=True)
-class Allowed:
-    """Which members there may be. log: of the logarithm only, never, or (None) both; trend: likewise with a trend."""
-
-    log: bool | None = None
-    trend: bool | None = None
-
-
-def kinds_for(y: Array, seasons: tuple[int, int], allowed: Allowed) -> list[Kind]:
-    """Return the kinds of members for a series."""
+def kinds_for(y: Array, seasons: tuple[int, int], log: bool | None, trend: bool | None) -> list[Kind]:
+    """Return the kinds of members for a series; log: only of the logarithm, never, or both (None); trend: likewise."""
     kinds = [*MEMBER_KINDS, *(TWO_SEASON_KINDS if seasons[1] > 1 else ())]
-    if allowed.trend is False:
+    if trend is False:
         kinds = [Kind("none"), Kind("none", ar=True), *(k for k in kinds if k.trend == "none" and k.second)]
-    elif allowed.trend:
+    elif trend:
         kinds = [kind for kind in kinds if kind.trend != "none"]
     positive = bool(np.nanmin(y) > 0)
-    scales = ([False, True] if positive else [False]) if allowed.log is None else [allowed.log]
+    scales = ([False, True] if positive else [False]) if log is None else [log]
     return [replace(kind, log=scale) for scale in scales for kind in kinds]
 
 
-def fit_smoothing(y: Array, seasons: tuple[int, int], horizon: int, allowed: Allowed) -> tuple[Smoothing, Array]:
+def fit_smoothing(
+    y: Array, seasons: tuple[int, int], horizon: int, *, log: bool | None = None, trend: bool | None = None
+) -> tuple[Smoothing, Array]:
     """Return the weighted members of a series, and the forecasts C (n, horizon) of their mean after each value."""
-    kinds = kinds_for(y, seasons, allowed)
+    kinds = kinds_for(y, seasons, log, trend)
     members = Smoothing(
         P=np.array([fit_member(y, kind, seasons, horizon) for kind in kinds]),
         logs=np.array([kind.log for kind in kinds]),

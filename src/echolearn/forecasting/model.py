@@ -21,8 +21,8 @@ from echolearn.forecasting.columns import (
     run_reservoir,
     typical_step,
 )
-from echolearn.forecasting.correction import Correction, fit_correction
-from echolearn.forecasting.members import Allowed, errors_ahead, first_origin
+from echolearn.forecasting.correction import fit_correction
+from echolearn.forecasting.members import errors_ahead, first_origin
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.series import SeriesData
 from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
@@ -46,14 +46,9 @@ class SeriesSettings:
 
     horizon: int | None
     season: str | int | None
-    trend: str | bool
-    log: str | bool
+    trend: bool | None
+    log: bool | None
     announced: tuple[int, int] | None
-
-    @property
-    def allowed(self) -> Allowed:
-        """Which members there may be."""
-        return Allowed(*(None if isinstance(v, str) else bool(v) for v in (self.log, self.trend)))
 
     def seasons_of(self, y: Array) -> tuple[int, int]:
         """Return the seasons of values y (n,), 1 for none."""
@@ -250,8 +245,9 @@ def fit_direct(data: SeriesData, settings: NetworkSettings, series: SeriesSettin
     with one_blas_thread():
         periods = [series.seasons_of(y[:, 0]) for y in data.Y]
         horizon = series.horizon or default_horizon(max(periods), int(data.lengths.min()))
+        kinds = {"log": series.log, "trend": series.trend}
         fitted = [
-            [fit_column(np.ascontiguousarray(y[:, j]), e, m, horizon, series.allowed) for j in range(y.shape[1])]
+            [fit_column(np.ascontiguousarray(column), e, m, horizon, **kinds) for column in y.T]
             for y, e, m in zip(data.Y, data.E, periods, strict=True)
         ]
         columns = [tuple(column for column, _ in row) for row in fitted]
@@ -261,8 +257,13 @@ def fit_direct(data: SeriesData, settings: NetworkSettings, series: SeriesSettin
         H = [run_reservoir(reservoir, u, None, settings.dtype) for u in U]
         firsts = [first_origin(len(y), m) for y, m in zip(data.Y, periods, strict=True)]
         X = [(np.hstack([h, u]) if settings.direct else h)[n:] for h, u, n in zip(H, U, firsts, strict=True)]
-        T = [_scaled_errors(c, t)[n:] for c, t, n in zip(columns, tracks, firsts, strict=True)]
+        T = [
+            np.hstack([errors_ahead(track.z, track.G) / column.spread for column, track in row])[n:]
+            for row, n in zip(fitted, firsts, strict=True)
+        ]
         correction = fit_correction(X, T, horizon)
+    kept, n = max(1, MAX_KEPT_ORIGINS // len(data.Y)), float(np.mean(data.lengths))
+    df = min(PARAMETERS_PER_MEMBER, n / 2)
     return DirectModel(
         reservoir=reservoir,
         D=correction.D,
@@ -272,8 +273,8 @@ def fit_direct(data: SeriesData, settings: NetworkSettings, series: SeriesSettin
             FollowedSeries(c, tuple(track.end for track in t), h[-1], u[-1])
             for c, t, h, u in zip(columns, tracks, H, U, strict=True)
         ),
-        errors=_kept(correction),
-        widening=_widening(data.Y),
+        errors=np.concatenate([r[:-1][-kept:] for r in correction.residuals]),  # the last row of a series has none
+        widening=float(np.sqrt((n + df) / (n - df))),
         ridge=correction.ridge,
         gain=correction.gain,
         dtype=settings.dtype,
@@ -289,22 +290,3 @@ def _check_values(Y: Sequence[Array], series: SeriesSettings) -> None:
                 raise ValueError(f"series {i} has {known} known values; expected at least {MIN_KNOWN_VALUES}.")
             if series.log is True and not np.nanmin(column) > 0:
                 raise ValueError(f"log=True, but series {i} holds {np.nanmin(column):g}. Use log='auto' or False.")
-
-
-def _scaled_errors(columns: Sequence[Column], tracks: Sequence[Track]) -> Array:
-    """Return the errors of the members' forecasts (n, columns * horizon), in units of their spread."""
-    errors = [errors_ahead(t.z, t.G) / c.spread for c, t in zip(columns, tracks, strict=True)]
-    return np.hstack(errors)
-
-
-def _kept(correction: Correction) -> Array:
-    """Return the errors of the last origins of all series; the last row of a series, which has none, is left out."""
-    each = max(1, MAX_KEPT_ORIGINS // len(correction.residuals))
-    return np.concatenate([r[:-1][-each:] for r in correction.residuals])
-
-
-def _widening(Y: Sequence[Array]) -> float:
-    """Return sqrt((n + df) / (n - df)) of the whole model, df the numbers that the members learned."""
-    n = float(np.mean([len(y) for y in Y]))
-    df = min(PARAMETERS_PER_MEMBER, n / 2)
-    return float(np.sqrt((n + df) / (n - df)))

@@ -15,17 +15,9 @@ MIN_STANDARD_ERRORS = 1.645  # standard errors that the autocorrelation at a sea
 MIN_PEAK_CORRELATION = 0.3  # the autocorrelation that shows a season,
 MIN_PEAK_RISE = 0.3  # and how far it rises from the valley before it
 MAX_SEASON_STEPS = 400  # the longest season that is looked for in values alone
-# the longest and the shortest distance of two steps: the season, and the season of seasons
-SEASONS_BY_STEP_SECONDS = (
-    (366 * DAY_SECONDS, 360 * DAY_SECONDS, (1, 1)),
-    (92 * DAY_SECONDS, 89 * DAY_SECONDS, (4, 1)),
-    (31 * DAY_SECONDS, 28 * DAY_SECONDS, (12, 1)),
-    (7 * DAY_SECONDS, 7 * DAY_SECONDS, (52, 1)),
-    (DAY_SECONDS, DAY_SECONDS, (7, 1)),
-    (3600, 3600, (24, 168)),
-    (1800, 1800, (48, 336)),
-    (900, 900, (96, 672)),
-)
+# the shortest and longest step: what people call the season, and the season of seasons
+SEASONS_BY_STEP_DAYS = {(360, 366): (1, 1), (89, 92): (4, 1), (28, 31): (12, 1), (7, 7): (52, 1), (1, 1): (7, 1)}
+SEASONS_BY_STEP_SECONDS = {3600: (24, 168), 1800: (48, 336), 900: (96, 672)}
 
 
 def seasons_of_index(index: object) -> tuple[int, int] | None:
@@ -34,8 +26,10 @@ def seasons_of_index(index: object) -> tuple[int, int] | None:
     if stamps is None:
         return None
     step = float(np.median(np.diff(stamps.astype("datetime64[s]").astype(np.int64))))
-    for most, least, seasons in SEASONS_BY_STEP_SECONDS:
-        if least - 1 <= step <= most + 1:
+    known = {(low * DAY_SECONDS, high * DAY_SECONDS): m for (low, high), m in SEASONS_BY_STEP_DAYS.items()}
+    known |= {(seconds, seconds): m for seconds, m in SEASONS_BY_STEP_SECONDS.items()}
+    for (shortest, longest), seasons in known.items():
+        if shortest - 1 <= step <= longest + 1:
             return seasons
     if 0 < step < 3600 and DAY_SECONDS % step == 0:
         return int(DAY_SECONDS // step), 1

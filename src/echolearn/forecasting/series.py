@@ -87,7 +87,11 @@ class SeriesData:
     def open(cls, series: SequencesLike, exogenous: SequencesLike, *, gaps: bool, dtype: str) -> SeriesData:
         """Return the data of a fit, checked; gaps: whether NaN may stand for a missing value."""
         opened, one_value = open_series(series, "series", None, gaps=gaps)
-        check_runs_down(opened)
+        if opened.lengths.max() == 1 and opened.X[0].shape[1] > 1:
+            raise ValueError(
+                f"series has one row of {opened.X[0].shape[1]} values: one step. Time runs down the rows; expected an "
+                "array of shape (steps,) or (steps, dims). Pass series.T."
+            )
         many = opened.kind != "one"
         mean, scale = mean_and_scale(_without_gaps(opened.X), "series")
         rows = open_exogenous(exogenous, opened.lengths, None, many)
@@ -115,7 +119,7 @@ def inputs_of(z: Array, e: Array) -> Array:
 
 
 def standardised(rows: Sequence[Array], mean: Array, scale: Array) -> list[Array]:
-    """Return each array less the mean, over the scale."""
+    """Return arrays in standard deviations from their mean."""
     return [(r - mean) / scale for r in rows]
 
 
@@ -159,15 +163,6 @@ def open_series(series: SequencesLike, name: str, dims: int | None, *, gaps: boo
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         raise kind(f"{name}: {problem}") from problem
     return Sequences([x.astype(np.float64) for x in given.X], given.kind), one_value
-
-
-def check_runs_down(given: Sequences) -> None:
-    """Refuse series of one row, which is one step; given: series to fit."""
-    if given.lengths.max() == 1 and given.X[0].shape[1] > 1:
-        raise ValueError(
-            f"series has one row of {given.X[0].shape[1]} values: one step. Time runs down the rows; expected an array "
-            "of shape (steps,) or (steps, dims). Pass series.T."
-        )
 
 
 def check_steps_ahead(steps: object, *, updates: bool = True) -> None:
