@@ -99,7 +99,7 @@ def test_the_figure_where_nothing_is_known_of_the_start(esn, tmp_path):
     assert loaded.plot().axes[1].get_title() == "weights"
     fixed = ESNForecaster(10, learn="none").fit(np.sin(np.arange(200) / 5))
     assert fixed.model_.initial_reservoir is None
-    assert "no epochs" in fixed.plot(np.sin(np.arange(50) / 5)).axes[0].get_title()
+    assert "no epochs" in fixed.plot().axes[0].get_title()
     with pytest.raises(NotFittedError):
         ESNRegressor().plot()
 
