@@ -24,9 +24,9 @@ _SRC = "src/echolearn"
 
 MUTANTS = {
     "Table 1 stops on the test part": Patch(
-        f"{_SRC}/paper/cells.py",
-        "timed_fit(estimator, parts.train, parts.valid_known,",
-        "timed_fit(estimator, parts.train, parts.test,",
+        f"{_SRC}/paper/fits.py",
+        "valid = parts.valid_known if",
+        "valid = parts.test if",
     ),
     "an aligner trained on all parts": Patch(
         f"{_SRC}/speech/_preparation.py", "chosen = train[::stride]", "chosen = range(len(transcripts))[::stride]"
@@ -57,7 +57,7 @@ MUTANTS = {
     ),
     "no phone error": Patch(f"{_SRC}/cli/train.py", "phone_error=float(wrong.sum() / counts.sum())", "phone_error=0.0"),
     "states unseen in training do not count": Patch(
-        f"{_SRC}/paper/cells.py",
+        f"{_SRC}/paper/fits.py",
         "float(np.mean(spoken != recognised))",
         "float(np.mean((spoken != recognised)[np.isin(spoken, estimator.classes_)]))",
     ),

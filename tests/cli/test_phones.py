@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +9,10 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from rich.console import Console
 
-from echolearn.cli import phone_progress
 from echolearn.cli.phones import joined
+from echolearn.cli.run_progress import RunLines
 from echolearn.paper import phones as experiment
-from samplephones import row
 from speechfiles import write_timit
 
 Run = Callable[..., Result]
@@ -65,7 +62,7 @@ def test_ctrl_c_says_how_to_go_on(run: Run, corpus: str, tmp_path: Path, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(phone_progress.PhoneDisplay, "decode", stopped)
+        patch.setattr(RunLines, "decode", stopped)
         found = run("phones", "--corpus", corpus, "--units", 8, "--systems", "fixed", "--out", tmp_path)
     assert found.exit_code == 130
     assert "run the same command again to continue" in found.output
@@ -103,25 +100,3 @@ def test_timit_is_scored_in_39_classes_by_default(run: Run, tmp_path: Path) -> N
     assert result.exit_code == 0, result.output
     table = json.loads((tmp_path / "out" / "phones.json").read_text())
     assert (table["level"], table["phones"]) == ("phone39", 39)
-
-
-@pytest.mark.parametrize("terminal", [False, True])
-def test_progress_of_two_systems(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("echolearn.cli.progress.INTERVAL", 0.0)
-    out = io.StringIO()
-    with phone_progress.PhoneDisplay(Console(file=out, force_terminal=terminal, width=200)) as display:
-        display.plan({"fixed": 1.0, "learned": 8.0}, 2.0)
-        display.finish("fixed", row("fixed", 0.3), True)  # type: ignore[arg-type]
-        display.start("learned", 4)
-        display.epoch("learned", 2, {"epoch": 2, "valid_error": 0.5})
-        left = display.left.left
-        display.decode("learned", "weights of the decoder", 25, 50)
-        assert left == {("learned", "decode"): 2.0}  # the fit is done
-        display.finish("learned", row("learned", 0.2), False)  # type: ignore[arg-type]
-    text = out.getvalue()
-    assert "fixed: reused from an earlier run, phone error: test 30.0 %, valid 29.0 %" in text
-    assert "[2/2] learned: 4 epochs at most" in text
-    if not terminal:
-        assert "epoch 2/4  valid 50.0 %" in text
-        assert "weights of the decoder: 25 of 50" in text
-    assert "(fit 0:12, decoding 0:04)" in text

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pytest
 from rich.console import Console
 
 from echolearn.cli import progress
-from echolearn.paper.table1 import Cell, Plan
-
-RESULT: Any = {"test_error": 0.612, "valid_error": 0.6, "seconds": 1.0}
 
 
 def terminal(width: int = 120) -> Console:
@@ -37,22 +33,6 @@ def test_time_left_by_hand() -> None:
     assert left.of_job() == pytest.approx(12.0)
 
 
-def test_the_live_table_shows_what_is_finished_and_what_is_running() -> None:
-    with progress.table_progress(terminal()) as display:
-        assert isinstance(display, progress.LiveTable)
-        plan = Plan(units=(100,), columns=("esn", "W_m1"))
-        done, running = plan.cells()
-        display.plan(plan, {done: 1.0, running: 40.0})
-        display.start(done, 0)
-        display.finish(done, RESULT, False)
-        display.start(running, 20)
-        display.epoch(running, {"epoch": 5, "valid_error": 0.55})
-        out = io.StringIO()
-        Console(file=out, width=120).print(display.view())
-    for word in ("61.2", "25 % done", "epoch 5/20  valid 55.0 %", "1 of 2 cells", "left"):
-        assert word in out.getvalue()
-
-
 def test_stages_are_plain_lines_where_there_is_no_terminal() -> None:
     out = io.StringIO()
     with progress.stage_progress(Console(file=out)) as stage:
@@ -60,27 +40,6 @@ def test_stages_are_plain_lines_where_there_is_no_terminal() -> None:
             stage("computing features", done, 100)
     assert out.getvalue().splitlines()[-1] == "computing features: 100 of 100"
     assert len(out.getvalue().splitlines()) < 10
-
-
-def test_a_table_is_plain_lines_where_there_is_no_terminal() -> None:
-    out = io.StringIO()
-    lines = progress.table_progress(Console(file=out))
-    assert type(lines) is progress.TableLines
-    cell = Cell(5, "esn", 1)
-    lines.plan(Plan(), {cell: 1.0})
-    lines.finish(cell, RESULT, True)
-    assert "5 units, fixed ESN, seed 1: reused from an earlier run" in out.getvalue()
-
-
-def test_lines_are_printed_between_epochs_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
-    out = io.StringIO()
-    lines = progress.TableLines(Console(file=out, width=200))
-    cell = Cell(5, "W_m1", 0)
-    lines.plan(Plan(), {cell: 1.0})
-    lines.start(cell, 4)
-    lines.epoch(cell, {"epoch": 1, "valid_error": 0.5})
-    assert "(table: about" in out.getvalue()
 
 
 def test_one_fit_has_a_bar_on_a_terminal() -> None:

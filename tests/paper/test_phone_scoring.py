@@ -13,7 +13,6 @@ import pytest
 from echolearn.paper import phone_scoring, table1
 from echolearn.paper.cells import CellStore
 from echolearn.paper.phone_scoring import (
-    LEVELS,
     PhoneScoring,
     TunedDecoder,
     default_level,
@@ -24,8 +23,7 @@ from echolearn.paper.phone_scoring import (
     state_probabilities,
 )
 from echolearn.paper.table1 import Plan
-from echolearn.paper.table1_report import LEVELS as NAMES
-from echolearn.paper.table1_report import markdown, plain_text
+from echolearn.paper.table1_report import LEVELS, markdown, plain_text
 from echolearn.speech import Corpus
 from echolearn.speech._phones import state_names
 from echolearn.speech.recognition._decoder import DecodingWeights
@@ -189,7 +187,7 @@ def tables(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         patch.setattr(table1, "draw_figures", lambda *_: [])
         for level in LEVELS:
             found[level] = table1.run(corpus, replace(PLAN, level=level), out, Silent())
-            patch.setattr(table1, "_fitted_cell", lambda *_: pytest.fail("a kept network was fitted again"))
+            patch.setattr(table1, "fit_and_test", lambda *_, **__: pytest.fail("a kept network was fitted again"))
     return found
 
 
@@ -206,11 +204,10 @@ def errors(table: Any, column: str = "esn_ours") -> tuple[float, float]:
 
 
 def test_every_level_has_its_own_errors_and_says_so(tables: dict[str, Any]) -> None:
-    assert set(NAMES) == set(LEVELS)
     for level in LEVELS:
         assert tables[level]["level"] == tables[level]["settings"]["level"] == level
-        assert NAMES[level].title in markdown(tables[level])
-    assert NAMES["recognition"].title in plain_text(tables["recognition"])
+        assert LEVELS[level].title in markdown(tables[level])
+    assert LEVELS["recognition"].title in plain_text(tables["recognition"])
     assert "errors of states" in plain_text(tables["recognition"])
     assert "errors of states" not in plain_text(tables["state"])
     assert len({errors(tables[level]) for level in ("state", "phone39", "segment", "recognition")}) == 4
@@ -266,7 +263,7 @@ def test_scores_are_kept_and_belong_to_their_network(
     path = tmp_path / "cells" / "esn-8-0.phone39.json"
     assert json.loads(path.read_text())["score"]["test_error"] == pytest.approx(errors(first, "esn")[1], abs=1e-6)
     with monkeypatch.context() as patch:
-        patch.setattr("echolearn.paper.phone_scoring.level_errors", lambda *_: pytest.fail("scored again"))
+        patch.setattr("echolearn.paper.table1.level_errors", lambda *_: pytest.fail("scored again"))
         assert table1.run(corpus, plan, tmp_path, Silent()) == first
     other = table1.run(corpus, replace(plan, paper={"ridge": 10.0}), tmp_path, Silent())
     assert errors(other, "esn") != errors(first, "esn")

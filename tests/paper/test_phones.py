@@ -15,22 +15,23 @@ import pytest
 
 from echolearn import ESNClassifier, StackedClassifier, load
 from echolearn.paper import phones
-from echolearn.paper.cells import EpochRow
-from echolearn.paper.estimate import CorpusSize
-from echolearn.paper.phone_report import PhoneRow
+from echolearn.paper.cells import Cell
+from echolearn.paper.estimate import CorpusSize, cost_of_cell
+from echolearn.paper.fits import planned_epochs
 from echolearn.paper.phone_scoring import TRIALS, PhoneScoring, part_probabilities, recognise
-from echolearn.paper.phones import SYSTEMS, PhonePlan, cost_of_system, decoding_seconds, estimate_text
+from echolearn.paper.phones import SYSTEMS, PhonePlan, decoding_seconds, estimate_text
 from echolearn.speech import Corpus, open_corpus
 from echolearn.speech.recognition._decoder import DecodingWeights
 from echolearn.speech.recognition._tuning import tune
 from echolearn.training.cost_model import TYPICAL
+from recordedprogress import RecordedProgress
 from smallcorpus import arrays, write
 from speechfiles import open_timit, write_timit
 
 
 def test_systems_differ_in_what_they_are_called_by_alone() -> None:
     plan = PhonePlan(units=21, seed=3, changes={"epochs": 2})
-    fixed, learned, both, stack = (plan.estimator(system) for system in SYSTEMS)
+    fixed, learned, both, stack = map(plan.estimator, plan.cells())
     own = learned.get_params(deep=False)
     assert own == ESNClassifier(21, random_state=3, epochs=2).get_params(deep=False)
     assert fixed.get_params(deep=False) == {**own, "learn": "none"}
@@ -43,9 +44,7 @@ def test_systems_differ_in_what_they_are_called_by_alone() -> None:
 
 def test_epochs_of_a_stack_are_those_of_its_layers_and_the_joint_ones() -> None:
     plan = PhonePlan(units=20, changes={"epochs": 4})
-    assert [plan.epochs(system, 100) for system in SYSTEMS] == [0, 4, 4, 4 + 4 + 6]
-    assert plan.layer_epochs("stacked", 100) == [4, 4]
-    assert plan.layer_epochs("learned", 100) == []
+    assert [planned_epochs(plan.estimator(cell), 100) for cell in plan.cells()] == [0, 4, 4, 4 + 4 + 6]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_an_impossible_plan_is_refused(changes: dict[str, Any], word: str) -> No
 
 def test_the_estimate_has_every_system_and_their_sum() -> None:
     plan, size = PhonePlan(units=300), CorpusSize.of_synthetic(60_000)
-    costs = {system: cost_of_system(plan, system, size, TYPICAL).seconds for system in SYSTEMS}
+    costs = {cell.column: cost_of_cell(plan.estimator(cell), size, TYPICAL).seconds for cell in plan.cells()}
     assert 0 < costs["fixed"] < costs["learned"]
     assert costs["stacked"] > 0
     text = estimate_text(plan, size, TYPICAL)
@@ -102,37 +101,6 @@ RATES = ("phone_error", "substitutions", "deletions", "insertions")
 Run = tuple[Path, dict[str, Any]]
 
 
-class Recorded:
-    """Remembers all progress; raises KeyboardInterrupt, as Ctrl-C does, at an epoch or a step of decoding."""
-
-    def __init__(self, stop: tuple[str, str, int] | None = None):
-        self.stop = stop
-        self.notes: list[str] = []
-        self.finished: list[tuple[str, bool]] = []
-        self.epochs: dict[str, list[int]] = {}
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def plan(self, fits: Mapping[str, float], decoding: float) -> None:
-        assert min(*fits.values(), decoding) > 0
-
-    def start(self, system: str, epochs: int) -> None:
-        self.epochs[system] = []
-
-    def epoch(self, system: str, done: int, row: EpochRow) -> None:
-        self.epochs[system].append(done)
-        if self.stop == (system, "epoch", done):
-            raise KeyboardInterrupt
-
-    def decode(self, system: str, text: str, done: int, total: int) -> None:
-        if self.stop == (system, "decode", done):
-            raise KeyboardInterrupt
-
-    def finish(self, system: str, row: PhoneRow, reused: bool) -> None:
-        self.finished.append((system, reused))
-
-
 @pytest.fixture(scope="module")
 def spoken(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """Return the small corpus with two speakers in its test part."""
@@ -143,7 +111,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 @pytest.fixture(scope="module")
 def finished(spoken: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
     out = tmp_path_factory.mktemp("out")
-    return out, phones.run(spoken, SMALL, out, Recorded())
+    return out, phones.run(spoken, SMALL, out, RecordedProgress())
 
 
 @pytest.fixture
@@ -223,32 +191,32 @@ def test_the_test_part_is_read_once_after_the_decoder_is_tuned(
     monkeypatch.setattr(ESNClassifier, "fit", recorded_fit)
     monkeypatch.setattr(ESNClassifier, "predict_proba", recorded_answer)
     monkeypatch.setattr(PhoneScoring, "tuned", recorded_tune)
-    phones.run(spoken, replace(SMALL, systems=("learned",)), tmp_path, Recorded())
+    phones.run(spoken, replace(SMALL, systems=("learned",)), tmp_path, RecordedProgress())
     assert calls == ["fit train valid", "answer valid", "tune valid", "answer test"]
 
 
 @pytest.mark.usefixtures("plain")
 def test_finished_systems_are_reused(spoken: Corpus, finished: Run, tmp_path: Path) -> None:
     out, table = finished
-    again = Recorded()
+    again = RecordedProgress()
     shutil.copytree(out, tmp_path / "out")
     assert phones.run(spoken, SMALL, tmp_path / "out", again) == json.loads(json.dumps(table))
-    assert again.finished == [(system, True) for system in SYSTEMS]
+    assert [cell.column for cell in again.reused] == list(SYSTEMS)
 
 
 @pytest.mark.usefixtures("plain")
 def test_another_level_or_order_decodes_again_and_fits_nothing(spoken: Corpus, tmp_path: Path) -> None:
     plan = replace(SMALL, systems=("fixed",))
-    first = phones.run(spoken, plan, tmp_path, Recorded())
+    first = phones.run(spoken, plan, tmp_path, RecordedProgress())
     for change in ({"level": "phone39"}, {"order": 3}):
-        again = Recorded()
+        again = RecordedProgress()
         second = phones.run(spoken, replace(plan, **change), tmp_path, again)  # type: ignore[arg-type]
-        assert again.finished == [("fixed", False)]
+        assert again.finished == {Cell(16, "fixed", 0): False}
         assert any("network is kept" in note for note in again.notes)
         assert second["rows"][0]["seconds"] == first["rows"][0]["seconds"]
-    last = Recorded()
+    last = RecordedProgress()
     assert phones.run(spoken, plan, tmp_path, last) == json.loads(json.dumps(first))
-    assert last.finished == [("fixed", True)]
+    assert last.finished == {Cell(16, "fixed", 0): True}
 
 
 @pytest.mark.usefixtures("plain")
@@ -258,16 +226,16 @@ def test_a_stopped_run_resumes_and_says_that_it_is_incomplete(
 ) -> None:
     plan = replace(SMALL, systems=("fixed", "learned"))
     with pytest.raises(KeyboardInterrupt):
-        phones.run(spoken, plan, tmp_path, Recorded(stop))
+        phones.run(spoken, plan, tmp_path, RecordedProgress(stop))
     partial = json.loads((tmp_path / "phones.json").read_text())
     assert partial["complete"] is False
     assert [row["system"] for row in partial["rows"]] == ["fixed"]
     assert "Not all systems are finished" in (tmp_path / "phones.md").read_text()
     assert not (tmp_path / "report.html").exists()
-    again = Recorded()
+    again = RecordedProgress()
     table = phones.run(spoken, plan, tmp_path, again)
-    assert again.finished == [("fixed", True), ("learned", False)]
-    assert again.epochs["learned"] == ([2] if stop[1] == "epoch" else [])
+    assert again.finished == {Cell(16, "fixed", 0): True, Cell(16, "learned", 0): False}
+    assert again.epochs.get("learned", []) == ([2] if stop[1] == "epoch" else [])
     whole = without_clocks(finished[1])["rows"][:2]
     assert without_clocks(table)["rows"] == whole
     assert not list((tmp_path / "systems").glob("*.checkpoint"))
@@ -276,7 +244,7 @@ def test_a_stopped_run_resumes_and_says_that_it_is_incomplete(
 @pytest.mark.usefixtures("plain")
 def test_before_the_first_system_the_table_is_there_and_incomplete(spoken: Corpus, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        phones.run(spoken, replace(SMALL, systems=("learned",)), tmp_path, Recorded(("learned", "epoch", 1)))
+        phones.run(spoken, replace(SMALL, systems=("learned",)), tmp_path, RecordedProgress(("learned", "epoch", 1)))
     table = json.loads((tmp_path / "phones.json").read_text())
     assert (table["rows"], table["complete"]) == ([], False)
 
@@ -284,23 +252,23 @@ def test_before_the_first_system_the_table_is_there_and_incomplete(spoken: Corpu
 @pytest.mark.usefixtures("plain")
 def test_force_computes_all_again(spoken: Corpus, tmp_path: Path) -> None:
     plan = replace(SMALL, systems=("fixed",))
-    first = phones.run(spoken, plan, tmp_path, Recorded())
-    again = Recorded()
+    first = phones.run(spoken, plan, tmp_path, RecordedProgress())
+    again = RecordedProgress()
     second = phones.run(spoken, plan, tmp_path, again, force=True)
-    assert again.finished == [("fixed", False)]
+    assert again.finished == {Cell(16, "fixed", 0): False}
     assert without_clocks(first) == without_clocks(second)
 
 
 @pytest.mark.usefixtures("plain")
 def test_a_damaged_score_is_computed_again_and_reported(spoken: Corpus, tmp_path: Path) -> None:
     plan = replace(SMALL, systems=("fixed",))
-    first = phones.run(spoken, plan, tmp_path, Recorded())
+    first = phones.run(spoken, plan, tmp_path, RecordedProgress())
     (path,) = (tmp_path / "systems").glob("fixed-16-0.*.json")
     changed = json.loads(path.read_text())
     changed["score"]["test"]["phone_error"] /= 2
     for content in (json.dumps(changed), "[", "3"):
         path.write_text(content)
-        again = Recorded()
+        again = RecordedProgress()
         assert without_clocks(phones.run(spoken, plan, tmp_path, again)) == without_clocks(first)
         assert sum("is damaged" in note for note in again.notes) == 1
 
@@ -308,7 +276,7 @@ def test_a_damaged_score_is_computed_again_and_reported(spoken: Corpus, tmp_path
 def test_a_corpus_without_phones_is_refused_before_anything_is_written(spoken: Corpus, tmp_path: Path) -> None:
     silent = replace(spoken, labels=[np.maximum(y, 6) for y in spoken.labels])
     with pytest.raises(ValueError, match="no phone but silences"):
-        phones.run(silent, SMALL, tmp_path / "out", Recorded())
+        phones.run(silent, SMALL, tmp_path / "out", RecordedProgress())
     assert not (tmp_path / "out").exists()
 
 
@@ -320,7 +288,7 @@ def test_states_without_training_frames_are_decoded_around(tmp_path: Path) -> No
     labels += 1
     labels[np.flatnonzero(given["split"][owner] == "test")[:3]] = 0
     corpus = open_corpus(f"features:{write(tmp_path / 'x.npz', labels=labels, state_names=names)}")
-    table = phones.run(corpus, replace(SMALL, systems=("fixed",)), tmp_path / "out", Recorded())
+    table = phones.run(corpus, replace(SMALL, systems=("fixed",)), tmp_path / "out", RecordedProgress())
     assert table["phones"] == 4
     assert 0 < table["rows"][0]["test"]["phone_error"] < 0.8
     assert table["rows"][0]["test"]["interval"] is None  # one speaker
@@ -360,7 +328,7 @@ def test_hostile_names_are_escaped_and_are_no_formulas(tmp_path: Path) -> None:
     people = np.array([f"<i>{k % 5}" for k in range(24)])
     path = write(tmp_path / "x.npz", state_names=states, utterances=utterances, speakers=people)
     corpus = open_corpus(f"features:{path}")
-    phones.run(corpus, replace(SMALL, systems=("fixed",)), tmp_path / "out", Recorded())
+    phones.run(corpus, replace(SMALL, systems=("fixed",)), tmp_path / "out", RecordedProgress())
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script>" not in page
     assert "<b>&" not in page
@@ -372,7 +340,7 @@ def test_hostile_names_are_escaped_and_are_no_formulas(tmp_path: Path) -> None:
 def test_timit_is_decoded_in_61_phones_and_scored_in_39(tmp_path: Path) -> None:
     corpus = open_timit(write_timit(tmp_path / "timit", upper=True, sphere=True))
     plan = replace(SMALL, systems=("fixed",), level="phone39")
-    table = phones.run(corpus, plan, tmp_path / "out", Recorded())
+    table = phones.run(corpus, plan, tmp_path / "out", RecordedProgress())
     assert table["phones"] == 39
     assert table["states"] == 183
     row = table["rows"][0]
@@ -384,6 +352,6 @@ def test_timit_is_decoded_in_61_phones_and_scored_in_39(tmp_path: Path) -> None:
     assert page.count("<audio controls") >= 1
     assert "its spectrogram" in page
     assert "0 to 8 kHz" in page
-    own = phones.run(corpus, replace(plan, level="corpus"), tmp_path / "out", Recorded())
+    own = phones.run(corpus, replace(plan, level="corpus"), tmp_path / "out", RecordedProgress())
     assert own["rows"][0]["test"]["reference_phones"] == 2 * 7
     assert own["phones"] == 61

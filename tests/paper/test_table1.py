@@ -14,10 +14,12 @@ import pytest
 from echolearn import ESNClassifier
 from echolearn.paper import table1
 from echolearn.paper import table1 as plans
-from echolearn.paper.cells import CellStore, made_with
+from echolearn.paper.cells import CellStore
+from echolearn.paper.fits import made_with
 from echolearn.paper.table1 import COLUMNS, PAPER_TIMIT, Cell, Plan, averaged, full_plan, quick_plan, relative_gain
 from echolearn.speech import Corpus, open_corpus
 from echolearn.speech._sources import timit
+from recordedprogress import RecordedProgress
 from smallcorpus import arrays, write
 
 
@@ -272,9 +274,9 @@ def test_each_learned_column_of_ours_has_a_fixed_one_of_the_same_form(finished: 
         assert row[f"relative_gain_{pair[1]}"] == pytest.approx(1 - learned / fixed, abs=1e-4)
 
 
-def test_finished_cells_are_reused(corpus: Corpus, finished: Run, progress: Any) -> None:
+def test_finished_cells_are_reused(corpus: Corpus, finished: Run) -> None:
     out, table = finished
-    again = progress()
+    again = RecordedProgress()
     assert table1.run(corpus, SMALL, out, again) == table
     assert again.fitted == []
     assert again.reused == SMALL.cells()
@@ -283,47 +285,48 @@ def test_finished_cells_are_reused(corpus: Corpus, finished: Run, progress: Any)
     assert [row["units"] for row in one["rows"]] == [12]
 
 
-def test_the_first_table_on_disk_has_all_finished_cells(corpus: Corpus, tmp_path: Path, progress: Any) -> None:
+def test_the_first_table_on_disk_has_all_finished_cells(corpus: Corpus, tmp_path: Path) -> None:
     """A run with more seeds than the one before shows at any time what both have found."""
     columns = ("esn", "W_m1")
     table1.run(corpus, Plan(units=(5,), epochs=2, columns=columns), tmp_path, Silent())
-    stop = progress(stop=("W_m1", 1))
+    stop = RecordedProgress(("W_m1", "epoch", 1))
     with pytest.raises(KeyboardInterrupt):
         table1.run(corpus, Plan(units=(5,), epochs=2, seeds=2, columns=columns), tmp_path, stop)
     row = json.loads((tmp_path / "table1.json").read_text())["rows"][0]
     assert {name: entry["seeds"] for name, entry in row["columns"].items()} == {"esn": [0, 1], "W_m1": [0]}
 
 
-def test_force_computes_all_cells_again(corpus: Corpus, tmp_path: Path, progress: Any) -> None:
+def test_force_computes_all_cells_again(corpus: Corpus, tmp_path: Path) -> None:
     plan = Plan(units=(5,), epochs=2, columns=("esn", "W_m1"))
     first = table1.run(corpus, plan, tmp_path, Silent())
-    again = progress()
+    again = RecordedProgress()
     second = table1.run(corpus, plan, tmp_path, again, force=True)
     assert again.fitted == plan.cells()
     assert without_clocks(first) == without_clocks(second)
 
 
 def test_cells_with_other_settings_are_computed_again_and_reported(
-    corpus: Corpus, tmp_path: Path, progress: Any
+    corpus: Corpus,
+    tmp_path: Path,
 ) -> None:
     plan = Plan(units=(5,), epochs=2, columns=("esn", "W_m1"))
     table1.run(corpus, plan, tmp_path, Silent())
-    again = progress()
+    again = RecordedProgress()
     table1.run(corpus, Plan(units=(5,), epochs=3, columns=("esn", "W_m1")), tmp_path, again)
     assert [cell.column for cell in again.reused] == ["esn"]
     assert any("W_m1-5-0.json was made with other settings" in text for text in again.notes)
 
 
-def test_cells_of_another_corpus_are_computed_again(corpus: Corpus, tmp_path: Path, progress: Any) -> None:
+def test_cells_of_another_corpus_are_computed_again(corpus: Corpus, tmp_path: Path) -> None:
     plan = Plan(units=(5,), columns=("esn",))
     table1.run(corpus, plan, tmp_path / "out", Silent())
     other = open_corpus(f"features:{write(tmp_path / 'other.npz', **arrays(seed=1))}")
-    again = progress()
+    again = RecordedProgress()
     table1.run(other, plan, tmp_path / "out", again)
     assert again.reused == []
 
 
-def test_a_damaged_cell_is_computed_again_and_reported(corpus: Corpus, tmp_path: Path, progress: Any) -> None:
+def test_a_damaged_cell_is_computed_again_and_reported(corpus: Corpus, tmp_path: Path) -> None:
     plan = Plan(units=(5,), columns=("esn",))
     first = table1.run(corpus, plan, tmp_path, Silent())
     path = tmp_path / "cells" / "esn-5-0.json"
@@ -331,7 +334,7 @@ def test_a_damaged_cell_is_computed_again_and_reported(corpus: Corpus, tmp_path:
     changed["cell"]["test_error"] += 0.01
     for content in ('{"fingerprint"', json.dumps(changed), "[" * 100_000, "3"):
         path.write_text(content)
-        again = progress()
+        again = RecordedProgress()
         second = table1.run(corpus, plan, tmp_path, again)
         assert any("is damaged" in text for text in again.notes)
         assert without_clocks(first) == without_clocks(second)
@@ -339,16 +342,18 @@ def test_a_damaged_cell_is_computed_again_and_reported(corpus: Corpus, tmp_path:
 
 @pytest.mark.parametrize("column", ["W_Wrec_m3", "ours"])
 def test_a_stopped_cell_resumes_after_its_last_epoch(
-    corpus: Corpus, tmp_path: Path, column: str, progress: Any
+    corpus: Corpus,
+    tmp_path: Path,
+    column: str,
 ) -> None:
     plan = Plan(units=(6,), epochs=4, columns=("esn", column), ours={"epochs": 4})
     whole = table1.run(corpus, plan, tmp_path / "whole", Silent())
     with pytest.raises(KeyboardInterrupt):
-        table1.run(corpus, plan, tmp_path / "cut", progress(stop=(column, 2)))
+        table1.run(corpus, plan, tmp_path / "cut", RecordedProgress((column, "epoch", 2)))
     assert len(list((tmp_path / "cut" / "cells").glob("*.checkpoint"))) == 1
-    again = progress()
+    again = RecordedProgress()
     resumed = table1.run(corpus, plan, tmp_path / "cut", again)
-    assert again.epochs == [3, 4]
+    assert again.epochs[column] == [3, 4]
     assert [cell.column for cell in again.reused] == ["esn"]
     assert without_clocks(resumed) == without_clocks(whole)
     assert list((tmp_path / "cut" / "cells").glob("*.checkpoint")) == []
@@ -369,7 +374,7 @@ def test_several_seeds_are_averaged(corpus: Corpus, tmp_path: Path) -> None:
     assert entry["test_errors"] == pytest.approx(each, abs=1e-6)
 
 
-def test_states_without_training_frames_count_as_errors(tmp_path: Path, progress: Any) -> None:
+def test_states_without_training_frames_count_as_errors(tmp_path: Path) -> None:
     given = arrays()
     owner = np.repeat(np.arange(len(given["lengths"])), given["lengths"])
     valid = given["split"][owner] == "valid"
@@ -377,7 +382,7 @@ def test_states_without_training_frames_count_as_errors(tmp_path: Path, progress
     first = np.flatnonzero(valid)[0]
     labels[first] = len(names) - 1
     corpus = open_corpus(f"features:{write(tmp_path / 'x.npz', labels=labels, state_names=names)}")
-    recorded = progress()
+    recorded = RecordedProgress()
     table = table1.run(corpus, Plan(units=(5,), columns=("esn",)), tmp_path / "out", recorded)
     assert any("zh_s2" in text for text in recorded.notes)
     assert table["rows"][0]["columns"]["esn"]["valid_error"] > 0

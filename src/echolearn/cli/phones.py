@@ -11,9 +11,9 @@ import click
 from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options, words
 
-SYSTEMS = "fixed,learned,bidirectional,stacked"
-LEVELS = {"39": "phone39", "48": "phone48", "phone39": "phone39", "phone48": "phone48", "corpus": "corpus"}
-FRAMES = 60_000  # of the synthetic corpus, unless they are given
+DEFAULT_SYSTEMS = "fixed,learned,bidirectional,stacked"
+LEVEL_OPTIONS = {"39": "phone39", "48": "phone48", "phone39": "phone39", "phone48": "phone48", "corpus": "corpus"}
+DEFAULT_FRAMES = 60_000  # of the synthetic corpus
 
 
 class ListCommand(click.Command):
@@ -39,10 +39,12 @@ def joined(args: Sequence[str], option: str) -> list[str]:
 @click.command(cls=ListCommand)
 @corpus_options
 @network_options(units=300)
-@click.option("--systems", callback=words, default=SYSTEMS, show_default=True, help="Which systems, in this order.")
+@click.option(
+    "--systems", callback=words, default=DEFAULT_SYSTEMS, show_default=True, help="Which systems, in this order."
+)
 @click.option("--order", type=click.IntRange(1, 5),
               help="The order of the phone n-gram.  [default: 2 or 3, by the phone error on valid]")  # fmt: skip
-@click.option("--level", type=click.Choice(list(LEVELS)),
+@click.option("--level", type=click.Choice(list(LEVEL_OPTIONS)),
               help="Score 39 or 48 classes of phones (Lee and Hon), or those of the corpus.  "
               "[default: 39 for TIMIT, else corpus]")  # fmt: skip
 @click.option("--out", type=FOLDER, default=Path("runs/phones"), show_default=True,
@@ -73,8 +75,8 @@ def phones(
     """
     click.echo("echolearn phones", err=True)  # the imports take seconds
     from echolearn.cli.corpora import opened_corpus
-    from echolearn.cli.phone_progress import PhoneDisplay
     from echolearn.cli.progress import stderr
+    from echolearn.cli.run_progress import PHONES_WORDING, RunLines
     from echolearn.paper import phones as experiment
     from echolearn.paper.estimate import CorpusSize
     from echolearn.paper.phone_report import plain_text
@@ -83,11 +85,11 @@ def phones(
 
     changes = network_changes(ctx, epochs, settings, seed)
     seed = changes.pop("random_state")
-    chosen = default_level(corpus_settings["corpus"]) if level is None else LEVELS[level]
+    chosen = default_level(corpus_settings["corpus"]) if level is None else LEVEL_OPTIONS[level]
     plan = PhonePlan(systems=systems, units=units, order=order, level=chosen, seed=seed, changes=changes)
     plan.check()
     if corpus_settings["corpus"] == "synthetic":
-        corpus_settings["frames"] = frames = corpus_settings["frames"] or FRAMES
+        corpus_settings["frames"] = frames = corpus_settings["frames"] or DEFAULT_FRAMES
         if estimate:  # the size of synthetic speech is known before it is made
             click.echo(estimate_text(plan, CorpusSize.of_synthetic(frames)))
             return
@@ -96,7 +98,7 @@ def phones(
     click.echo(estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)
     if estimate:
         return
-    with PhoneDisplay(stderr()) as display:
+    with RunLines(stderr(), PHONES_WORDING) as display:
         table = experiment.run(corpus, plan, out, display, force=force)
     click.echo(plain_text(table))
     click.echo(f"written: {out / 'report.html'}, phones.md, phones.json")

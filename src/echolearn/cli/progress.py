@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Generic, Self, TypeVar
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
 
-from echolearn.paper.cells import EpochRow, FitResult
-from echolearn.paper.table1 import Cell, Plan
-from echolearn.paper.table1_report import TITLES
 from echolearn.training.progress import clock
 
 INTERVAL = 5.0  # seconds between two plain lines about the same thing
 KNOWN_FROM = 0.01  # of the work: before that, compilation and the like hide the speed
 
 Job = TypeVar("Job", bound=Hashable)
+EpochRow = dict[str, float]  # a row of an estimator's history_
 StageProgress = Callable[[str, int, int], None]  # what, done, total: as corpora and aligners call it
 
 
@@ -72,8 +66,8 @@ class TimeLeft(Generic[Job]):
         """Return the seconds left for all jobs, None where they are unknown."""
         done, seconds, left = self.done, self.seconds, sum(self.left.values())
         if self.job is not None and self.job in self.left:
-            own = self.left[self.job]
-            done, left = done + (self.share - self.first) * own, left - self.share * own
+            work = self.left[self.job]
+            done, left = done + (self.share - self.first) * work, left - self.share * work
             seconds += (self.now() - self.started) if self.share > self.first else 0.0
         return left * seconds / done if done > KNOWN_FROM * self.whole and seconds > 0 else None
 
@@ -87,17 +81,6 @@ def epoch_text(row: EpochRow, epochs: int) -> str:
     """Return `epoch 5/20  valid 55.0 %`."""
     valid = f"  valid {100 * row['valid_error']:.1f} %" if "valid_error" in row else ""
     return f"epoch {row['epoch']:.0f}/{epochs}{valid}"
-
-
-def error_text(result: FitResult) -> str:
-    """Return `test 61.2 %  valid 60.0 %`."""
-    return f"test {100 * result['test_error']:.1f} %  valid {100 * result['valid_error']:.1f} %"
-
-
-def cell_text(cell: Cell) -> str:
-    """Return `100 units, fixed ESN, seed 1`."""
-    seed = f", seed {cell.seed}" if cell.seed else ""
-    return f"{cell.units:,} units, {TITLES[cell.column].long}{seed}"
 
 
 class Display:
@@ -123,108 +106,6 @@ class Display:
         if due:
             self.printed = time.perf_counter()
         return due
-
-
-class TableLines(Display):
-    """The progress of a table in lines: one when a cell starts, one when it ends, one every few seconds between."""
-
-    def __init__(self, console: Console):
-        super().__init__(console)
-        self.count = self.number = self.epochs = 0
-        self.left = TimeLeft[Cell]({})
-
-    def plan(self, plan: Plan, work: Mapping[Cell, float]) -> None:
-        self.left, self.count = TimeLeft(work), len(work)
-
-    def start(self, cell: Cell, epochs: int) -> None:
-        self.left.start(cell)
-        self.epochs, self.printed = epochs, time.perf_counter()
-        self.note(f"[{self.number + 1}/{self.count}] {cell_text(cell)}" + (f": {epochs} epochs" if epochs else ""))
-
-    def epoch(self, cell: Cell, row: EpochRow) -> None:
-        self.left.epoch(int(row["epoch"]), self.epochs)
-        if self.is_due():
-            self.note(f"    {epoch_text(row, self.epochs)}  {time_text(self.left.of_job())}{self._table_text()}")
-
-    def finish(self, cell: Cell, result: FitResult, reused: bool) -> None:
-        self.left.finish(cell, reused)
-        self.number += 1
-        if reused:
-            self.note(
-                f"[{self.number}/{self.count}] {cell_text(cell)}: reused from an earlier run, {error_text(result)}"
-            )
-        else:
-            self.note(f"    {error_text(result)}  {result['seconds']:.1f} s{self._table_text()}")
-
-    def _table_text(self) -> str:
-        left = time_text(self.left.of_all()) if self.number < self.count else "complete"
-        return f"  (table: {left})" if left else ""
-
-
-class LiveTable(TableLines):
-    """The table as it fills, with two bars below: one for the running cell, one for the whole table."""
-
-    def __init__(self, console: Console):
-        super().__init__(console)
-        self.errors: dict[tuple[int, str], list[float]] = {}
-        self.units: Sequence[int] = ()
-        self.columns: Sequence[str] = ()
-        self.running: Cell | None = None
-        self.status = ""
-
-    def plan(self, plan: Plan, work: Mapping[Cell, float]) -> None:
-        super().plan(plan, work)
-        self.units, self.columns = plan.units, plan.columns
-        self.exit.enter_context(
-            Live(console=self.console, get_renderable=self.view, refresh_per_second=4, transient=True)
-        )
-
-    def start(self, cell: Cell, epochs: int) -> None:
-        self.left.start(cell)
-        self.running, self.epochs, self.status = cell, epochs, "starting"
-
-    def epoch(self, cell: Cell, row: EpochRow) -> None:
-        self.left.epoch(int(row["epoch"]), self.epochs)
-        self.status = epoch_text(row, self.epochs)
-
-    def finish(self, cell: Cell, result: FitResult, reused: bool) -> None:
-        self.left.finish(cell, reused)
-        self.number += 1
-        self.running = None
-        self.errors.setdefault((cell.units, cell.column), []).append(result["test_error"])
-
-    def view(self) -> RenderableType:
-        """Return what the terminal shows now."""
-        table = Table(title="test error, per cent", title_justify="left", title_style="dim", box=None, pad_edge=False)
-        table.add_column("units", justify="right")
-        for column in self.columns:
-            table.add_column(TITLES[column].short, justify="right")
-        for units in self.units:
-            table.add_row(f"{units:,}", *(self._entry(units, column) for column in self.columns))
-        return Group(table, "", self._bars())
-
-    def _entry(self, units: int, column: str) -> Text:
-        values = self.errors.get((units, column))
-        running = self.running is not None and (self.running.units, self.running.column) == (units, column)
-        if running:
-            return Text(f"{100 * self.left.share:.0f} % done" if self.left.share else "…", style="cyan")
-        if not values:
-            return Text("·", style="dim")
-        return Text(f"{100 * sum(values) / len(values):.1f}", style="bold")
-
-    def _bars(self) -> RenderableType:
-        grid = Table.grid(padding=(0, 2))
-        if self.running is not None:
-            bar = ProgressBar(total=1.0, completed=self.left.share, width=24, pulse=self.left.share == 0.0)
-            grid.add_row(cell_text(self.running), bar, self.status, time_text(self.left.of_job()))
-        whole = ProgressBar(total=max(1, self.count), completed=self.number, width=24)
-        grid.add_row("the table", whole, f"{self.number} of {self.count} cells", time_text(self.left.of_all()))
-        return grid
-
-
-def table_progress(console: Console) -> TableLines:
-    """Return the display of a table for this console."""
-    return LiveTable(console) if console.is_terminal else TableLines(console)
 
 
 @contextmanager

@@ -64,18 +64,18 @@ def table1(
     Without options it takes a few minutes on a small synthetic corpus. The same command resumes a run that was stopped.
     """
     click.echo("echolearn table1", err=True)  # the imports take seconds
-    from echolearn.cli import progress
     from echolearn.cli.corpora import opened_corpus
+    from echolearn.cli.progress import stderr
+    from echolearn.cli.run_progress import table1_progress
     from echolearn.cluster.connection import use_engine
     from echolearn.paper import table1 as experiment
-    from echolearn.paper import table1 as plans
     from echolearn.paper.estimate import CorpusSize
     from echolearn.paper.table1 import estimate_text
     from echolearn.paper.table1_report import plain_text
 
     if corpus_settings["corpus"] == "synthetic" and corpus_settings["frames"] is None:
-        corpus_settings["frames"] = plans.FULL_FRAMES if full else plans.DEMO_FRAMES
-    named = (plans.full_plan if full else plans.quick_plan)(units, epochs, columns)
+        corpus_settings["frames"] = experiment.FULL_FRAMES if full else experiment.DEMO_FRAMES
+    named = (experiment.full_plan if full else experiment.quick_plan)(units, epochs, columns)
     paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
     plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, level=level, paper=paper, ours=ours)
     plan.check()
@@ -90,7 +90,7 @@ def table1(
             click.echo(estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)
         if estimate:
             return
-        with progress.table_progress(progress.stderr()) as display:
+        with table1_progress(stderr()) as display:
             table = experiment.run(corpus, plan, out, display, force=force)
     click.echo(plain_text(table))
     click.echo(f"written: {out / 'report.html'}, table1.md, table1.csv, table1.json")

@@ -30,7 +30,8 @@ from echolearn.cli.progress import FitDisplay, StageProgress, stderr
 from echolearn.cluster.connection import use_engine
 from echolearn.estimators import ESNClassifier
 from echolearn.fitting.settings import check as check_parameters
-from echolearn.paper.cells import FitResult, confusion_counts, fit_and_test, fit_fingerprint, planned_epochs
+from echolearn.paper.cells import fit_fingerprint
+from echolearn.paper.fits import FitResult, confusion_counts, fit_and_test, planned_epochs
 from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus
 from echolearn.speech import Evaluation as Scores

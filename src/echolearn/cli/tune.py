@@ -16,7 +16,7 @@ from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network
 from echolearn.estimators import ESNClassifier
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.paper.cells import warnings_as_notes
+from echolearn.paper.fits import warnings_as_notes
 from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus
 from echolearn.tuning import search

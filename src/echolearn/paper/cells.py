@@ -1,37 +1,74 @@
-"""Fitted cells of a table on disk, each with a fingerprint of its settings and corpus."""
+"""The cells of an experiment: networks that are fitted and scored once, and kept in a folder."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import importlib.metadata
 import json
-import os
-import platform
 import shutil
-import subprocess
-import sys
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import cache
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, NotRequired, TypedDict, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from echolearn import __version__
-from echolearn.estimators import ESNClassifier, StackedClassifier, load
-from echolearn.execution.threads import thread_count
-from echolearn.fitting.settings import NetworkSettings
+from echolearn.estimators import ESNClassifier, load
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.paper.parts import CorpusParts, Part
-from echolearn.reservoir._spectrum import spectral_radius_of
-from echolearn.speech._phones import split_state
+from echolearn.paper.estimate import CorpusSize, cost_of_cell
+from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, layers_of, planned_epochs
+from echolearn.paper.parts import CorpusParts
+from echolearn.speech import Corpus
+from echolearn.training.cost_model import TYPICAL
 
-Result = TypeVar("Result", bound=Mapping[str, object])  # it has a fingerprint
+Fit = TypeVar("Fit", bound=MeasuredFit)
+Score = TypeVar("Score")
+Table = TypeVar("Table")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One network: a column of Table 1, or a system of `echolearn phones`, with so many units and this seed."""
+
+    units: int
+    column: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        return f"{self.column}-{self.units}-{self.seed}"
+
+
+class Plan(Protocol):
+    """Which networks an experiment has."""
+
+    def check(self) -> None: ...
+    def cells(self) -> list[Cell]: ...
+    def estimator(self, cell: Cell, /) -> StateClassifier: ...
+
+
+class Outcome(NamedTuple):
+    """What progress shows of a finished cell: errors as fractions, and the seconds of its fit and of decoding."""
+
+    test_error: float
+    valid_error: float
+    seconds: float
+    decoding_seconds: float = 0.0
+
+
+class Progress(Protocol):
+    """Receives the progress of an experiment.
+
+    `fits` and `decoding` are the work of each fit and of decoding the answers of a network, in the same unit; `done`
+    counts the epochs of all layers; `reused` marks a cell of an earlier run.
+    """
+
+    def note(self, text: str) -> object: ...
+    def plan(self, fits: Mapping[Cell, float], decoding: float) -> object: ...
+    def start(self, cell: Cell, epochs: int) -> object: ...
+    def epoch(self, cell: Cell, done: int, row: EpochRow) -> object: ...
+    def decode(self, cell: Cell, text: str, done: int, total: int) -> None: ...
+    def finish(self, cell: Cell, outcome: Outcome, reused: bool) -> object: ...
 
 
 def fit_fingerprint(estimator: StateClassifier, corpus: str) -> str:
@@ -53,7 +90,7 @@ def _checksum(result: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
 
 
-class CellStore(Generic[Result]):
+class CellStore(Generic[Fit]):
     """A folder with one JSON file and one model file per cell, and a checkpoint folder for the one being fitted.
 
     Beside a cell there may be scores of its network, each a JSON file with a fingerprint of what it depends on.
@@ -63,20 +100,18 @@ class CellStore(Generic[Result]):
         self.folder, self.note = folder, note
         folder.mkdir(parents=True, exist_ok=True)
 
-    def find(self, name: str, fingerprint: str) -> Result | None:
+    def find(self, name: str, fingerprint: str) -> Fit | None:
         """Return a finished cell, or None where there is none or it was made from something else."""
         path = self.folder / f"{name}.json"
         if not path.is_file():
             return None
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            result: Result = stored
-            if "cell" in stored:  # cells of earlier versions have no checksum
-                result = stored["cell"]
-                if stored["sha256"] != _checksum(result):
-                    raise ValueError("its checksum does not match")
-            if result["fingerprint"] == fingerprint and self.model_path(name).is_file():
-                return result
+            fit: Fit = stored["cell"]
+            if stored["sha256"] != _checksum(fit):
+                raise ValueError("its checksum does not match")
+            if fit["fingerprint"] == fingerprint and self.model_path(name).is_file():
+                return fit
             reason = "was made with other settings or another corpus"
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             reason = "is damaged"
@@ -110,10 +145,10 @@ class CellStore(Generic[Result]):
         """Return the folder in which the fit of a cell keeps its state."""
         return self.folder / f"{name}-{fingerprint}.checkpoint"
 
-    def save(self, name: str, result: Result, model: StateClassifier) -> None:
+    def save(self, name: str, fit: Fit, model: StateClassifier) -> None:
         """Write a finished cell and remove its checkpoints."""
         model.save(self.model_path(name))
-        content = {"sha256": _checksum(result), "cell": result}
+        content = {"sha256": _checksum(fit), "cell": fit}
         write_atomically(self.folder / f"{name}.json", json.dumps(content, indent=1).encode())
         self._remove_checkpoints(name)
 
@@ -138,204 +173,102 @@ class CellStore(Generic[Result]):
             shutil.rmtree(path)
 
 
-Note = Callable[[str], object]  # receives a line for the user
-EpochRow = dict[str, float]  # a row of an estimator's history_
-StateClassifier = ESNClassifier | StackedClassifier  # a network for phone states
+@dataclass(frozen=True)
+class Experiment(ABC, Generic[Fit, Score, Table]):
+    """The networks of a plan, each fitted to a corpus, scored and kept: what Table 1 and `echolearn phones` share."""
 
+    corpus: Corpus
+    plan: Plan
+    parts: CorpusParts
+    store: CellStore[Fit]
+    progress: Progress
 
-class FitResult(TypedDict):
-    """What is known of a fit. Errors are fractions of frames; `confusion[spoken][recognised]` counts test frames."""
+    @abstractmethod
+    def fit(self, estimator: StateClassifier, checkpoint: Path, on_epoch: Callable[[EpochRow], object]) -> Fit:
+        """Fit a network, or resume its fit."""
 
-    test_error: float
-    valid_error: float
-    confusion: list[list[int]]
-    seconds: float
-    processor_seconds: NotRequired[float | None]
-    frames_per_second: float
-    peak_memory_mb: float | None
-    spectral_radius: float
-    epochs: int
-    history: list[EpochRow]
-    settings: dict[str, object]
-    made_with: NotRequired[MadeWith]
-    fingerprint: NotRequired[str]
+    @abstractmethod
+    def kept_score(self, cell: Cell, fit: Fit) -> Score | None:
+        """Return the score of a kept network, None where it has to be computed."""
 
+    @abstractmethod
+    def score(self, cell: Cell, fit: Fit, model: StateClassifier) -> Score:
+        """Score a fitted network and keep its score."""
 
-class FitMeasurement(TypedDict):
-    """The cost of a fit. seconds: of all its runs, if it was resumed; processor_seconds: None if it was."""
+    @abstractmethod
+    def outcome(self, fit: Fit, score: Score) -> Outcome:
+        """Return what progress shows of a cell."""
 
-    seconds: float
-    processor_seconds: float | None
-    peak_memory_mb: float | None
+    @abstractmethod
+    def decoding_work(self, size: CorpusSize) -> float:
+        """Return about how many seconds it takes to score a network."""
 
+    @abstractmethod
+    def table(self, done: Mapping[Cell, tuple[Fit, Score]]) -> Table:
+        """Return the table of the finished cells."""
 
-def planned_epochs(estimator: ESNClassifier, sequences: int) -> int:
-    """Return how many epochs a fit on this many sequences takes at most."""
-    settings = NetworkSettings.of(estimator.get_params(deep=False))
-    return 0 if settings.learn == "none" else settings.epochs_for(sequences)
+    @abstractmethod
+    def write(self, out: Path, table: Table) -> None:
+        """Write the table to a folder."""
 
+    @abstractmethod
+    def page(self, table: Table, done: Mapping[Cell, tuple[Fit, Score]]) -> str:
+        """Return the report as HTML."""
 
-def fit_and_test(
-    estimator: ESNClassifier,
-    parts: CorpusParts,
-    checkpoint: Path,
-    *,
-    on_epoch: Callable[[EpochRow], object],
-    note: Note,
-) -> FitResult:
-    """Fit, test, and return the result. An interrupted fit resumes from the folder `checkpoint`.
+    def run(self, out: Path, *, force: bool) -> Table:
+        """Compute the cells that are not kept yet, or all of them with `force`, and return the table.
 
-    The fit sees the training and the validation part: epochs, ridge and penalty are chosen by them. Only when it has
-    ended is the test part read, once.
-    """
-    measurement = timed_fit(estimator, parts.train, parts.valid_known, checkpoint, on_epoch=on_epoch, note=note)
-    history = [dict(row) for row in estimator.history_]
-    networks = len({row.get("network") for row in history}) or 1
-    frames = sum(map(len, parts.train[0]))
-    valid_wrong = np.concatenate(parts.valid[1]) != np.concatenate(estimator.predict(parts.valid[0]))
-    spoken, recognised = np.concatenate(parts.test[1]), np.concatenate(estimator.predict(parts.test[0]))
-    return {
-        "test_error": float(np.mean(spoken != recognised)),
-        "valid_error": float(np.mean(valid_wrong)),
-        "confusion": confusion_counts(spoken, recognised, parts.phones).tolist(),
-        "seconds": measurement["seconds"],
-        "processor_seconds": measurement["processor_seconds"],
-        "peak_memory_mb": measurement["peak_memory_mb"],
-        "frames_per_second": round(frames * max(1, len(history)) / measurement["seconds"], 1),
-        "spectral_radius": float(spectral_radius_of(estimator.recurrent_weights_)),
-        "epochs": round(len(history) / networks),  # of each network of an ensemble
-        "history": history,
-        "settings": kept_settings(estimator),
-        "made_with": made_with(),
-    }
+        After every cell the tables on disk hold all that is known.
+        """
+        for note in (*self.corpus.notes, *self.parts.notes):
+            self.progress.note(note)
+        cells, size = self.plan.cells(), CorpusSize.of(self.corpus)
+        if force:
+            self.store.remove(cell.name for cell in cells)
+        costs = {cell: cost_of_cell(self.plan.estimator(cell), size, TYPICAL).seconds for cell in cells}
+        self.progress.plan(costs, self.decoding_work(size))
+        kept = {cell: self.store.find(cell.name, self.fingerprint(cell)) for cell in cells}
+        done: dict[Cell, tuple[Fit, Score]] = {}
+        for cell, fit in kept.items():
+            score = None if fit is None else self.kept_score(cell, fit)
+            if fit is not None and score is not None:
+                done[cell] = fit, score
+                self.progress.finish(cell, self.outcome(fit, score), True)
+        self.write(out, self.table(done))
+        for cell in (cell for cell in cells if cell not in done):
+            done[cell] = self._computed(cell, kept[cell])
+            self.write(out, self.table(done))
+        table = self.table(done)
+        self.progress.note("drawing the report")
+        write_atomically(out / "report.html", self.page(table, done).encode())
+        return table
 
+    def fingerprint(self, cell: Cell) -> str:
+        """Return a hash of what the fit of a cell depends on."""
+        return fit_fingerprint(self.plan.estimator(cell), self.parts.fingerprint)
 
-def kept_settings(estimator: ESNClassifier) -> dict[str, object]:
-    """Return the settings that a result keeps."""
-    return {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("initial_state", "reservoir")}
+    def _computed(self, cell: Cell, fit: Fit | None) -> tuple[Fit, Score]:
+        """Fit a cell, unless its network is kept, and score it; both are stored."""
+        model = self.plan.estimator(cell)
+        self.progress.start(cell, planned_epochs(model, len(self.parts.train[0])) if fit is None else 0)
+        if fit is None:
+            fit = self._fitted(cell, model)
+        else:
+            self.progress.note(f"{cell.column}: its network is kept from an earlier run")
+            model = self.store.load_model(cell.name)
+        score = self.score(cell, fit, model)
+        self.progress.finish(cell, self.outcome(fit, score), False)
+        return fit, score
 
+    def _fitted(self, cell: Cell, model: StateClassifier) -> Fit:
+        fingerprint = self.fingerprint(cell)
+        layers = [planned_epochs(layer, len(self.parts.train[0])) for layer in layers_of(model)]
 
-def timed_fit(
-    estimator: StateClassifier,
-    train: Part,
-    valid: Part,
-    checkpoint: Path,
-    *,
-    on_epoch: Callable[[EpochRow], object],
-    note: Note,
-) -> FitMeasurement:
-    """Fit on one part, with all choices made on the other, and return what it took."""
-    resumed = checkpoint.is_dir() and any(checkpoint.iterdir())
-    started, processor = time.perf_counter(), time.process_time()
-    earlier = None if resumed else 0.0  # seconds of earlier runs; None: the first row will tell
+        def on_epoch(row: EpochRow) -> None:
+            before = layers[: int(row["layer"]) - 1] if "layer" in row else layers
+            self.progress.epoch(cell, sum(before) + int(row["epoch"]), row)
 
-    def after_epoch(row: EpochRow) -> object:
-        nonlocal earlier
-        if earlier is None:
-            earlier = max(0.0, row["seconds"] - (time.perf_counter() - started))
-        return on_epoch(row)
-
-    with peak_memory() as peak, warnings_as_notes(note):
-        estimator.fit(*train, validation=valid if valid[0] else None, callback=after_epoch, checkpoint=checkpoint)
-    if earlier is None:  # all epochs were done in earlier runs
-        earlier = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
-    return {
-        "seconds": round(time.perf_counter() - started + earlier, 3),
-        "processor_seconds": None if resumed else round(time.process_time() - processor, 3),
-        "peak_memory_mb": peak(),
-    }
-
-
-def confusion_counts(
-    spoken: NDArray[np.str_], recognised: NDArray[np.str_], phones: Sequence[str]
-) -> NDArray[np.int64]:
-    """Return the numbers of frames (P, P) from state names: rows are the phones spoken, columns those recognised."""
-    index = {phone: k for k, phone in enumerate(phones)}
-
-    def phone_numbers(states: NDArray[np.str_]) -> NDArray[np.int64]:
-        names, inverse = np.unique(states, return_inverse=True)
-        return np.array([index[split_state(str(name))[0]] for name in names])[inverse]
-
-    table = np.zeros((len(phones), len(phones)), np.int64)
-    np.add.at(table, (phone_numbers(spoken), phone_numbers(recognised)), 1)
-    return table
-
-
-@contextlib.contextmanager
-def warnings_as_notes(note: Note) -> Iterator[None]:
-    """Pass every warning on as one line, instead of printing it into the middle of a live display."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-
-        def show(message: Warning | str, *_: object, **__: object) -> None:
-            note(f"note: {message}")
-
-        warnings.showwarning = show
-        yield
-
-
-@contextlib.contextmanager
-def peak_memory() -> Iterator[Callable[[], float | None]]:
-    """Yield a function that returns the most memory this process held since, in MB; None where it is unknown."""
-    status, refs = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-    with contextlib.suppress(OSError):
-        refs.write_text("5")  # resets the high-water mark, so that it belongs to this fit alone
-
-    def peak() -> float | None:
-        if status.is_file():
-            line = next((r for r in status.read_text().splitlines() if r.startswith("VmHWM")), None)
-            if line is not None:
-                return round(int(line.split()[1]) / 1024, 1)
-        if os.name != "posix":
-            return None
-        import resource  # exists on POSIX systems only
-
-        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return round(size / (1024**2 if sys.platform == "darwin" else 1024), 1)
-
-    yield peak
-
-
-class MadeWith(TypedDict):
-    """Versions, commit and threads of a result. commit: None outside a git repository; "+" after it: with changes."""
-
-    echolearn: str
-    commit: str | None
-    python: str
-    numpy: str
-    scipy: str
-    numba: str
-    threads: int
-    date: str
-
-
-def made_with() -> MadeWith:
-    """Return what a result that is finished now was made with."""
-    return {
-        "echolearn": __version__,
-        "commit": source_commit(),
-        "python": platform.python_version(),
-        "numpy": importlib.metadata.version("numpy"),
-        "scipy": importlib.metadata.version("scipy"),
-        "numba": importlib.metadata.version("numba"),
-        "threads": thread_count(),
-        "date": datetime.now(UTC).date().isoformat(),
-    }
-
-
-@cache
-def source_commit() -> str | None:
-    """Return the commit of the source tree that runs, as it was at the first call; None where there is none.
-
-    A "+" follows it where a file of the package differs from that commit.
-    """
-    package = Path(__file__).resolve().parent.parent
-
-    def git(*words: str) -> str:
-        command = ["git", "-C", str(package), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        if git("ls-files", "__init__.py"):  # not a package that is installed inside somebody else's repository
-            return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
-    return None
+        fit = self.fit(model, self.store.checkpoint(cell.name, fingerprint), on_epoch)
+        fit["fingerprint"] = fingerprint
+        self.store.save(cell.name, fit, model)
+        return fit

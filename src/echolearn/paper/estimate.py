@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn.estimators import ESNClassifier
+from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.settings import DataSize, NetworkSettings
+from echolearn.paper.fits import StateClassifier, layers_of
 from echolearn.speech import Corpus
 from echolearn.speech._synthetic.tree import part_frames
 from echolearn.training import cost_model
@@ -17,7 +18,7 @@ from echolearn.training.cost_model import Rates
 
 # Synthetic speech before it is made: frames of an utterance on average and at most, features of a frame, states.
 SYNTHETIC_FRAMES, SYNTHETIC_LONGEST, SYNTHETIC_INPUTS, SYNTHETIC_STATES = 315, 600, 117, 160
-INTERPRETER = 250e6  # bytes of Python with the libraries and compiled loops
+INTERPRETER_BYTES = 250e6  # of Python with the libraries and compiled loops
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +54,30 @@ class Cost:
     nbytes: float
 
 
-def cost_of_cell(estimator: ESNClassifier, size: CorpusSize, rates: Rates) -> Cost:
+def cost_of_cell(estimator: StateClassifier, size: CorpusSize, rates: Rates) -> Cost:
     """Return the cost of a fit that takes all its epochs; one that stops early takes less time."""
+    if not isinstance(estimator, ESNClassifier):
+        return _cost_of_stack(estimator, size, rates)
     settings = NetworkSettings.of(estimator.get_params(deep=False))
     networks, data = settings.networks(), size.data
     one = replace(settings, hidden_units=settings.hidden_units // networks, ensemble=1)
     job = one.job_of_size(data, networks, threads=1 if networks > 1 else thread_count())
     copies = 2 if settings.standardize else 1  # of the inputs: as read, and as the network sees them
     features = 4 * data.n_in * (sum(size.frames.values()) + (copies - 1) * int(data.lengths.sum()))
-    return Cost(cost_model.seconds(job, rates), INTERPRETER + features + cost_model.nbytes(job))
+    return Cost(cost_model.seconds(job, rates), INTERPRETER_BYTES + features + cost_model.nbytes(job))
+
+
+def _cost_of_stack(stack: StackedClassifier, size: CorpusSize, rates: Rates) -> Cost:
+    """Return the cost of two layers, the upper of which sees outputs, and of their joint epochs."""
+    lower, upper = layers_of(stack)
+    above = replace(size, data=replace(size.data, n_in=size.data.n_out))
+    costs = [cost_of_cell(lower, size, rates), cost_of_cell(upper, above, rates)]
+    joint = 0.0
+    for layer, data in ((lower, size.data), (upper, above.data)):
+        settings = NetworkSettings.of(layer.get_params(deep=False))
+        job = settings.job_of_size(data, 1, threads=thread_count())
+        joint += cost_model.refining(replace(job, refine_epochs=int(stack.joint_epochs)), rates)
+    return Cost(sum(cost.seconds for cost in costs) + joint, max(cost.nbytes for cost in costs))
 
 
 def gigabytes(cost: Cost, free: float | None) -> str:

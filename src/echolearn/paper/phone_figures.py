@@ -11,7 +11,7 @@ import numpy as np
 from echolearn.display.report import Figure
 from echolearn.display.svg import INK, MUTED, SERIES, can_draw, styled_figure, to_svg
 from echolearn.exceptions import CorpusError
-from echolearn.paper.cells import EpochRow, StateClassifier
+from echolearn.paper.fits import EpochRow, StateClassifier
 from echolearn.paper.phone_report import PhoneRow, alignment_block, audio_block
 from echolearn.paper.phone_scoring import PhoneScoring, state_probabilities
 from echolearn.paper.table1_figures import (

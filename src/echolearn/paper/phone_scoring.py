@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.estimators import ESNClassifier
-from echolearn.paper.cells import CellStore, FitResult, StateClassifier, fingerprint_of
+from echolearn.paper.fits import StateClassifier
 from echolearn.speech import Corpus, Evaluation, evaluate
 from echolearn.speech._phones import PhoneMap, fold, level_map, phones_of_states, split_state
 from echolearn.speech._typing import Labels, Progress
@@ -206,43 +206,6 @@ def frame_errors(
     counts = of_state[spoken] != number.get(None, -1)
     wrong = of_state[spoken] != of_state[found]
     return float(np.mean(spoken != found)), float(np.mean(wrong[counts])) if counts.any() else float("nan")
-
-
-LEVELS = ("state", "phone48", "phone39", "segment", "recognition")
-VERSION = 1  # raised when a level counts otherwise, so that kept scores are computed again
-
-
-@dataclass
-class LevelScorer:
-    """Scores fitted networks at a level; each is scored once, and its score kept beside it."""
-
-    corpus: Corpus
-    level: str
-    store: CellStore[FitResult]
-    known: dict[str, FitResult] = field(default_factory=dict)
-
-    def at_level(self, name: str, result: FitResult) -> FitResult:
-        """Return the result of a kept cell with its errors on valid and test at the level."""
-        if self.level == "state":  # what a fit ends with
-            return result
-        if name not in self.known:
-            valid, test = self._errors(name, result)
-            self.known[name] = cast(FitResult, {**result, "valid_error": valid, "test_error": test})
-        return self.known[name]
-
-    def _errors(self, name: str, result: FitResult) -> tuple[float, float]:
-        fingerprint = fingerprint_of([result["fingerprint"], self.level, VERSION, TUNING])
-        found = self.store.find_score(name, self.level, fingerprint)
-        if found is None:
-            valid, test = level_errors(self.store.load_model(name), self.corpus, self.level, lambda: self.task)
-            found = {"valid_error": valid, "test_error": test}
-            self.store.save_score(name, self.level, fingerprint, found)
-        return cast(float, found["valid_error"]), cast(float, found["test_error"])
-
-    @cached_property
-    def task(self) -> PhoneScoring:
-        """Return references and decoders of the corpus, which all networks share."""
-        return PhoneScoring.of(self.corpus, order=2)  # one order for all columns
 
 
 def level_errors(

@@ -1,12 +1,13 @@
-"""The plan of Table 1: which networks its columns have."""
+"""The paper's Table 1: state errors by frame, or those of another level, by hidden units and by what is learned."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,27 +16,22 @@ from echolearn.estimators import ESNClassifier
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.settings import check as check_parameters
-from echolearn.modelfile.atomic import write_atomically
-from echolearn.paper.cells import (
-    CellStore,
-    EpochRow,
-    FitResult,
-    MadeWith,
-    fit_and_test,
-    fit_fingerprint,
-    planned_epochs,
-)
+from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, fingerprint_of
 from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell, gigabytes
+from echolearn.paper.fits import EpochRow, FitResult, MadeWith, StateClassifier, fit_and_test
 from echolearn.paper.parts import CorpusParts
-from echolearn.paper.phone_scoring import LEVELS, LevelScorer
+from echolearn.paper.phone_scoring import TUNING, PhoneScoring, level_errors
 from echolearn.paper.table1_figures import draw_figures
-from echolearn.paper.table1_report import TITLES, Entry, PaperRow, Row, Table, aligned, table_page, write_tables
+from echolearn.paper.table1_report import LEVELS, TITLES, Entry, PaperRow, Row, Table, aligned, table_page, write_tables
 from echolearn.speech import Corpus
 from echolearn.training import cost_model
-from echolearn.training.cost_model import TYPICAL, Rates
+from echolearn.training.cost_model import Rates
 from echolearn.training.progress import clock
 
 Settings = Mapping[str, Any]  # parameters of ESNClassifier
+Done = Mapping[
+    Cell, tuple[FitResult, FitResult]
+]  # of each finished cell its fit, and the same at the level of the plan
 
 DEMO_FRAMES = 35_000
 # The paper's scale.
@@ -45,7 +41,8 @@ FULL_EPOCHS = 40
 # In the ensemble columns a network has about so many units: on held-out speech 2 x 250 learned units beat 1 x 500, and
 # 1 x 300 beat 3 x 100. There are two networks at least, as one would be the column of single networks again.
 ENSEMBLE_UNITS = 250
-LEAST_ENSEMBLE = 2
+MIN_ENSEMBLE = 2
+SCORE_VERSION = 1  # raised when a level counts otherwise, so that kept scores are computed again
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Column:
 
     def networks(self, units: int) -> int:
         """Return into how many networks so many units are split."""
-        return max(LEAST_ENSEMBLE, round(units / ENSEMBLE_UNITS)) if self.ensemble else 1
+        return max(MIN_ENSEMBLE, round(units / ENSEMBLE_UNITS)) if self.ensemble else 1
 
 
 COLUMNS: dict[str, Column] = {
@@ -78,19 +75,6 @@ COLUMNS: dict[str, Column] = {
 }
 # The columns of a quick table; the ensembles are computed where they are named, and with --full.
 SINGLE_COLUMNS = tuple(name for name, column in COLUMNS.items() if not column.ensemble)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One network of the table."""
-
-    units: int
-    column: str
-    seed: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.column}-{self.units}-{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -157,7 +141,7 @@ class Plan:
             raise ValueError(f"level is {self.level!r}; expected one of {', '.join(LEVELS)}.")
         if not self.units or self.seeds < 1:
             raise ValueError(f"units={self.units}, seeds={self.seeds}; expected at least one of each.")
-        if self.ours.get("ensemble", LEAST_ENSEMBLE) == 1 and any(COLUMNS[c].ensemble for c in self.columns):
+        if self.ours.get("ensemble", MIN_ENSEMBLE) == 1 and any(COLUMNS[c].ensemble for c in self.columns):
             raise ValueError("[ours] ensemble=1: the columns of ensembles would be those of single networks again; "
                              "leave them out of the columns.")  # fmt: skip
         for cell in self.cells():
@@ -302,73 +286,59 @@ def relative_gain(columns: Mapping[str, Entry], fixed: str, learned: str) -> flo
     return round(1 - float(columns[learned]["test_error"]) / float(columns[fixed]["test_error"]), 4)
 
 
-class TableProgress(Protocol):
-    """Receives the progress of a table. `work` is in arbitrary units; `reused` marks a cell of an earlier run."""
+class Table1(Experiment[FitResult, FitResult, Table]):
+    """Table 1 on a corpus. The score of a cell is its fit with the errors of the plan's level."""
 
-    def note(self, text: str) -> object: ...
-    def plan(self, plan: Plan, work: Mapping[Cell, float]) -> object: ...
-    def start(self, cell: Cell, epochs: int) -> object: ...
-    def epoch(self, cell: Cell, row: EpochRow) -> object: ...
-    def finish(self, cell: Cell, result: FitResult, reused: bool) -> object: ...
+    plan: Plan
+
+    def fit(self, estimator: StateClassifier, checkpoint: Path, on_epoch: Callable[[EpochRow], object]) -> FitResult:
+        assert isinstance(estimator, ESNClassifier)
+        return fit_and_test(estimator, self.parts, checkpoint, on_epoch=on_epoch, note=self.progress.note)
+
+    def kept_score(self, cell: Cell, fit: FitResult) -> FitResult | None:
+        return self.score(cell, fit)
+
+    def score(self, cell: Cell, fit: FitResult, model: StateClassifier | None = None) -> FitResult:
+        level = self.plan.level
+        if level == "state":  # what a fit ends with
+            return fit
+        fingerprint = fingerprint_of([fit["fingerprint"], level, SCORE_VERSION, TUNING])
+        errors = self.store.find_score(cell.name, level, fingerprint)
+        if errors is None:
+            valid, test = level_errors(self.store.load_model(cell.name), self.corpus, level, lambda: self.task)
+            errors = {"valid_error": valid, "test_error": test}
+            self.store.save_score(cell.name, level, fingerprint, errors)
+        return cast(FitResult, {**fit, **errors})
+
+    @cached_property
+    def task(self) -> PhoneScoring:
+        """References and decoders of the corpus, which all networks share."""
+        return PhoneScoring.of(self.corpus, order=2)  # one order for all columns
+
+    def outcome(self, fit: FitResult, score: FitResult) -> Outcome:
+        return Outcome(score["test_error"], score["valid_error"], score["seconds"])
+
+    def decoding_work(self, size: CorpusSize) -> float:
+        return 0.0
+
+    def table(self, done: Done) -> Table:
+        results = {cell: score for cell, (_, score) in done.items()}
+        return table_summary(self.corpus, self.plan, results, self.parts.fingerprint)
+
+    def write(self, out: Path, table: Table) -> None:
+        write_tables(out, table)
+
+    def page(self, table: Table, done: Done) -> str:
+        fits = {cell.name: fit for cell, (fit, _) in done.items()}
+        return table_page(table, draw_figures(self.corpus, table, fits, self.store.load_model))
 
 
-def run(corpus: Corpus, plan: Plan, out: Path, progress: TableProgress, *, force: bool = False) -> Table:
+def run(corpus: Corpus, plan: Plan, out: Path, progress: Progress, *, force: bool = False) -> Table:
     """Compute the cells that the folder `out` does not hold yet, and return the table.
 
-    Networks that are kept are not fitted again to be scored at another level. After every cell the tables on disk hold
-    all that is known. With `force`, all cells are computed again.
+    Networks that are kept are not fitted again to be scored at another level. With `force`, all cells are computed.
     """
     plan.check()
     out.mkdir(parents=True, exist_ok=True)
-    parts = CorpusParts.load(corpus)
-    for note in (*corpus.notes, *parts.notes):
-        progress.note(note)
-    store = CellStore[FitResult](out / "cells", progress.note)
-    cells = plan.cells()
-    if force:
-        store.remove(cell.name for cell in cells)
-    costs = costs_of_table(plan, CorpusSize.of(corpus), TYPICAL)
-    progress.plan(plan, {cell: cost.seconds for cell, cost in costs.items()})
-    scorer = LevelScorer(corpus, plan.level, store)
-    fits = _finished_cells(plan, parts, store)
-    done: dict[Cell, FitResult] = {}
-    for cell, fit in fits.items():
-        done[cell] = scorer.at_level(cell.name, fit)
-        progress.finish(cell, done[cell], True)
-    if done:
-        write_tables(out, table_summary(corpus, plan, done, parts.fingerprint))
-    for cell in (cell for cell in cells if cell not in fits):
-        fits[cell] = _fitted_cell(cell, plan.estimator(cell), parts, store, progress)
-        done[cell] = scorer.at_level(cell.name, fits[cell])
-        progress.finish(cell, done[cell], False)
-        write_tables(out, table_summary(corpus, plan, done, parts.fingerprint))
-    table = table_summary(corpus, plan, done, parts.fingerprint)
-    progress.note("drawing the report")
-    figures = draw_figures(corpus, table, {cell.name: fit for cell, fit in fits.items()}, store.load_model)
-    write_atomically(out / "report.html", table_page(table, figures).encode())
-    return table
-
-
-def _finished_cells(plan: Plan, parts: CorpusParts, store: CellStore[FitResult]) -> dict[Cell, FitResult]:
-    """Return the cells that the store holds, so that the first table on disk already has all of them."""
-    found = {
-        cell: store.find(cell.name, fit_fingerprint(plan.estimator(cell), parts.fingerprint)) for cell in plan.cells()
-    }
-    return {cell: result for cell, result in found.items() if result is not None}
-
-
-def _fitted_cell(
-    cell: Cell, estimator: ESNClassifier, parts: CorpusParts, store: CellStore[FitResult], progress: TableProgress
-) -> FitResult:
-    """Fit a cell, or resume its fit, and store its result."""
-    fingerprint = fit_fingerprint(estimator, parts.fingerprint)
-    progress.start(cell, planned_epochs(estimator, len(parts.train[0])))
-    checkpoint = store.checkpoint(cell.name, fingerprint)
-
-    def on_epoch(row: EpochRow) -> None:
-        progress.epoch(cell, row)
-
-    result = fit_and_test(estimator, parts, checkpoint, on_epoch=on_epoch, note=progress.note)
-    result["fingerprint"] = fingerprint
-    store.save(cell.name, result, estimator)
-    return result
+    parts, store = CorpusParts.load(corpus), CellStore[FitResult](out / "cells", progress.note)
+    return Table1(corpus, plan, parts, store, progress).run(out, force=force)

@@ -11,7 +11,7 @@ import numpy as np
 from echolearn.display.report import Figure
 from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
 from echolearn.estimators import ESNClassifier
-from echolearn.paper.cells import FitResult
+from echolearn.paper.fits import FitResult
 from echolearn.paper.table1_report import TITLES, Table, shown_columns
 from echolearn.speech import Corpus, read_audio
 from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES

@@ -1,0 +1,244 @@
+"""One fit on a corpus: its errors, its time and memory, and what it was made with."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import NotRequired, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echolearn import __version__
+from echolearn.estimators import ESNClassifier, StackedClassifier
+from echolearn.execution.threads import thread_count
+from echolearn.fitting.settings import NetworkSettings
+from echolearn.paper.parts import CorpusParts
+from echolearn.reservoir._spectrum import spectral_radius_of
+from echolearn.speech._phones import split_state
+
+Note = Callable[[str], object]  # receives a line for the user
+EpochRow = dict[str, float]  # a row of an estimator's history_
+StateClassifier = ESNClassifier | StackedClassifier  # a network for phone states
+
+
+class MadeWith(TypedDict):
+    """Versions, commit and threads of a result. commit: None outside a git repository; "+" after it: with changes."""
+
+    echolearn: str
+    commit: str | None
+    python: str
+    numpy: str
+    scipy: str
+    numba: str
+    threads: int
+    date: str
+
+
+class MeasuredFit(TypedDict):
+    """A fit with its cost. seconds: of all its runs, if it was resumed; processor_seconds: None if it was."""
+
+    seconds: float
+    processor_seconds: float | None
+    peak_memory_mb: float | None
+    epochs: int
+    history: list[EpochRow]
+    settings: dict[str, object]
+    made_with: MadeWith
+    fingerprint: NotRequired[str]
+
+
+class FitResult(MeasuredFit):
+    """A fit with its errors, as fractions of frames; `confusion[spoken][recognised]` counts test frames."""
+
+    test_error: float
+    valid_error: float
+    confusion: list[list[int]]
+    frames_per_second: float
+    spectral_radius: float
+
+
+def layers_of(estimator: StateClassifier) -> list[ESNClassifier]:
+    """Return the layers of a stack, not fitted; of a single network none."""
+    if isinstance(estimator, ESNClassifier):
+        return []
+    return [layer for layer in estimator.layers if isinstance(layer, ESNClassifier)]
+
+
+def planned_epochs(estimator: StateClassifier, sequences: int) -> int:
+    """Return how many epochs a fit on this many sequences takes at most, those of all layers together."""
+    if not isinstance(estimator, ESNClassifier):
+        alone = sum(planned_epochs(layer, sequences) for layer in layers_of(estimator))
+        return alone + int(estimator.joint_epochs)
+    settings = NetworkSettings.of(estimator.get_params(deep=False))
+    return 0 if settings.learn == "none" else settings.epochs_for(sequences)
+
+
+def fit_and_test(
+    estimator: ESNClassifier,
+    parts: CorpusParts,
+    checkpoint: Path,
+    *,
+    on_epoch: Callable[[EpochRow], object],
+    note: Note,
+) -> FitResult:
+    """Fit, test, and return the result. An interrupted fit resumes from the folder `checkpoint`.
+
+    The fit sees the training and the validation part: epochs, ridge and penalty are chosen by them. Only when it has
+    ended is the test part read, once.
+    """
+    fit = measured_fit(estimator, parts, checkpoint, on_epoch=on_epoch, note=note)
+    networks = len({row.get("network") for row in fit["history"]}) or 1
+    frames = sum(map(len, parts.train[0]))
+    valid_wrong = np.concatenate(parts.valid[1]) != np.concatenate(estimator.predict(parts.valid[0]))
+    spoken, recognised = np.concatenate(parts.test[1]), np.concatenate(estimator.predict(parts.test[0]))
+    return {
+        **fit,
+        "test_error": float(np.mean(spoken != recognised)),
+        "valid_error": float(np.mean(valid_wrong)),
+        "confusion": confusion_counts(spoken, recognised, parts.phones).tolist(),
+        "frames_per_second": round(frames * max(1, fit["epochs"]) / fit["seconds"], 1),
+        "spectral_radius": float(spectral_radius_of(estimator.recurrent_weights_)),
+        "epochs": round(fit["epochs"] / networks),  # of each network of an ensemble
+    }
+
+
+def measured_fit(
+    estimator: StateClassifier,
+    parts: CorpusParts,
+    checkpoint: Path,
+    *,
+    on_epoch: Callable[[EpochRow], object],
+    note: Note,
+) -> MeasuredFit:
+    """Fit on the training part, with all choices made on the validation part, and return what it took."""
+    resumed = checkpoint.is_dir() and any(checkpoint.iterdir())
+    started, processor = time.perf_counter(), time.process_time()
+    earlier = None if resumed else 0.0  # seconds of earlier runs; None: the first row will tell
+
+    def after_epoch(row: EpochRow) -> object:
+        nonlocal earlier
+        if earlier is None:
+            earlier = max(0.0, row["seconds"] - (time.perf_counter() - started))
+        return on_epoch(row)
+
+    valid = parts.valid_known if parts.valid_known[0] else None
+    with peak_memory() as peak, warnings_as_notes(note):
+        estimator.fit(*parts.train, validation=valid, callback=after_epoch, checkpoint=checkpoint)
+    if earlier is None:  # all epochs were done in earlier runs
+        earlier = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
+    history = _history(estimator)
+    return {
+        "seconds": round(time.perf_counter() - started + earlier, 3),
+        "processor_seconds": None if resumed else round(time.process_time() - processor, 3),
+        "peak_memory_mb": peak(),
+        "epochs": len(history),
+        "history": history,
+        "settings": _settings(estimator),
+        "made_with": made_with(),
+    }
+
+
+def _history(estimator: StateClassifier) -> list[EpochRow]:
+    """Return the epochs of a fit: of a stack those of its layers, each with the layer's number, then the joint ones."""
+    layers = [] if isinstance(estimator, ESNClassifier) else estimator.layers_
+    alone = [{"layer": number, **row} for number, one in enumerate(layers, 1) for row in one.history_]
+    return alone + [dict(row) for row in estimator.history_]
+
+
+def _settings(estimator: StateClassifier) -> dict[str, object]:
+    """Return the settings that a result keeps: of a stack those of its last layer."""
+    network = estimator if isinstance(estimator, ESNClassifier) else estimator.layers_[-1]
+    return {k: v for k, v in network.get_params(deep=False).items() if k not in ("initial_state", "reservoir")}
+
+
+def confusion_counts(
+    spoken: NDArray[np.str_], recognised: NDArray[np.str_], phones: Sequence[str]
+) -> NDArray[np.int64]:
+    """Return the numbers of frames (P, P) from state names: rows are the phones spoken, columns those recognised."""
+    index = {phone: k for k, phone in enumerate(phones)}
+
+    def phone_numbers(states: NDArray[np.str_]) -> NDArray[np.int64]:
+        names, inverse = np.unique(states, return_inverse=True)
+        return np.array([index[split_state(str(name))[0]] for name in names])[inverse]
+
+    table = np.zeros((len(phones), len(phones)), np.int64)
+    np.add.at(table, (phone_numbers(spoken), phone_numbers(recognised)), 1)
+    return table
+
+
+@contextlib.contextmanager
+def warnings_as_notes(note: Note) -> Iterator[None]:
+    """Pass every warning on as one line, instead of printing it into the middle of a live display."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+
+        def show(message: Warning | str, *_: object, **__: object) -> None:
+            note(f"note: {message}")
+
+        warnings.showwarning = show
+        yield
+
+
+@contextlib.contextmanager
+def peak_memory() -> Iterator[Callable[[], float | None]]:
+    """Yield a function that returns the most memory this process held since, in MB; None where it is unknown."""
+    status, refs = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    with contextlib.suppress(OSError):
+        refs.write_text("5")  # resets the high-water mark, so that it belongs to this fit alone
+
+    def peak() -> float | None:
+        if status.is_file():
+            line = next((r for r in status.read_text().splitlines() if r.startswith("VmHWM")), None)
+            if line is not None:
+                return round(int(line.split()[1]) / 1024, 1)
+        if os.name != "posix":
+            return None
+        import resource  # exists on POSIX systems only
+
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return round(size / (1024**2 if sys.platform == "darwin" else 1024), 1)
+
+    yield peak
+
+
+def made_with() -> MadeWith:
+    """Return what a result that is finished now was made with."""
+    return {
+        "echolearn": __version__,
+        "commit": source_commit(),
+        "python": platform.python_version(),
+        "numpy": importlib.metadata.version("numpy"),
+        "scipy": importlib.metadata.version("scipy"),
+        "numba": importlib.metadata.version("numba"),
+        "threads": thread_count(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+@cache
+def source_commit() -> str | None:
+    """Return the commit of the source tree that runs, as it was at the first call; None where there is none.
+
+    A "+" follows it where a file of the package differs from that commit.
+    """
+    package = Path(__file__).resolve().parent.parent
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(package), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        if git("ls-files", "__init__.py"):  # not a package that is installed inside somebody else's repository
+            return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
+    return None
