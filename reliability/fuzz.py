@@ -24,11 +24,11 @@ from typing import Any
 
 # echolearn is imported inside functions only: what is imported before atheris instruments it is not searched.
 INSTRUMENTED = [
-    "echolearn.modelfile.json_values",
+    "echolearn.modelfile.values",
     "echolearn.modelfile.layout",
     "echolearn.modelfile.reader",
     "echolearn.estimators._functions",
-    "echolearn.persistence.schema",
+    "echolearn.modelfile.schema",
     "echolearn.persistence.load",
     "echolearn.cli.configuration",
     "echolearn.speech._labels",

@@ -87,8 +87,8 @@ def spoiled(way: str, kind: str, content: bytes, rng: np.random.Generator, count
 def content_of(path: Path, kind: str) -> Any:
     """Return the model, if the file is one, and all that the file holds, as plain values that can be compared."""
     from echolearn import load
-    from echolearn.modelfile.history import history_rows
     from echolearn.modelfile.reader import read_tensors
+    from echolearn.modelfile.values import history_rows
 
     if kind == "echolearn-checkpoint":
         return None, _resumed(path)

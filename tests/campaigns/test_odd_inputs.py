@@ -9,8 +9,8 @@ import pytest
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, datasets, diagnostics, load
 from echolearn.cli.configuration import assignments, read
-from echolearn.estimators._framewise import scorer
 from echolearn.gradients.loss import loss_and_gradients
+from echolearn.metrics import scorer
 from echolearn.readout.online import LMS, RLS
 from echolearn.states.harvesting import harvest
 from echolearn.streams import Stream

@@ -11,8 +11,8 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.schema import FORMAT
 from echolearn.modelfile.writer import write_tensors
-from echolearn.persistence.schema import FORMAT
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]

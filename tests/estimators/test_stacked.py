@@ -11,8 +11,8 @@ from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, StackedReg
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile import checkpoint
 from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.schema import FORMAT
 from echolearn.modelfile.writer import write_tensors
-from echolearn.persistence.schema import FORMAT
 from echolearn.states.harvesting import harvest
 from echolearn.training.objectives.stacked import StackedObjective
 from stacks import SEES

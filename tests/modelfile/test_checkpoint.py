@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from echolearn.exceptions import CheckpointError, CheckpointWarning
 from echolearn.modelfile import checkpoint as module
-from echolearn.modelfile.checkpoint import Checkpoint
+from echolearn.modelfile.checkpoint import Checkpoint, matrix_fingerprint, weights_fingerprint
 
 ROWS = [{"epoch": 1, "error": 0.5}, {"epoch": 2, "error": 0.25, "valid_error": 0.75}]
 
@@ -101,3 +102,40 @@ def test_threads_may_save_states_at_once(tmp_path):
         list(pool.map(save, range(4)))
     (tmp_path / "after").touch()
     assert len({path.stat().st_mode for path in tmp_path.rglob("*") if path.is_file()}) == 1
+
+
+# ---------------- Fingerprints
+
+
+MATRIX = np.array([[0.0, 1.5, 0.0], [2.0, 0.0, 0.0]])
+
+
+def test_a_dense_and_a_sparse_matrix_have_the_same_fingerprint():
+    expected = matrix_fingerprint(MATRIX)
+    for form in (sparse.csr_array, sparse.csc_array, sparse.coo_array):
+        assert matrix_fingerprint(form(MATRIX)) == expected
+    assert matrix_fingerprint(MATRIX.tolist()) == matrix_fingerprint(np.asfortranarray(MATRIX)) == expected
+
+
+def test_another_matrix_has_another_fingerprint():
+    others = [
+        MATRIX.T,
+        np.vstack([MATRIX, np.zeros(3)]),
+        MATRIX + np.finfo(float).eps * MATRIX,
+        MATRIX[:, ::-1],
+        -MATRIX,
+    ]
+    assert len({matrix_fingerprint(matrix) for matrix in (MATRIX, *others)}) == 6
+
+
+def test_weights_are_recognised_by_name_value_and_use():
+    weights = {"W": MATRIX, "bias": np.ones(3)}
+    same = {"bias": np.ones(3), "W": np.asfortranarray(MATRIX)}
+    assert weights_fingerprint(weights, (1, "a")) == weights_fingerprint(same, (1, "a"))
+    different = [
+        weights_fingerprint(weights, (2, "a")),
+        weights_fingerprint({"W": MATRIX}, (1, "a")),
+        weights_fingerprint({"W": MATRIX, "leak": np.ones(3)}, (1, "a")),
+        weights_fingerprint({"W": MATRIX, "bias": np.array([1.0, 1.0, 1.0 + 1e-15])}, (1, "a")),
+    ]
+    assert len({*different, weights_fingerprint(weights, (1, "a"))}) == 5

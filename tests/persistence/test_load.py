@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 import toys
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.exceptions import ModelFileError
-from echolearn.persistence.schema import FORMAT
+from echolearn.modelfile.schema import FORMAT
 from reliability import forging
 from smallmodels import change_facts, same
 

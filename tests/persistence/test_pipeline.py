@@ -11,7 +11,7 @@ import echolearn
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
 from echolearn.exceptions import ModelFileError
-from echolearn.persistence.schema import FORMAT
+from echolearn.modelfile.schema import FORMAT
 from echolearn.readout import RLS
 from reliability import forging
 from smallmodels import change_arrays, change_facts

@@ -16,8 +16,8 @@ import toys
 from echolearn import ESNClassifier, load
 from echolearn.fitting.codecs import ClassCodec
 from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.schema import FORMAT
 from echolearn.modelfile.writer import write_tensors
-from echolearn.persistence.schema import FORMAT
 from reliability import forging
 from smallmodels import LABELS, MODELS, ONE_EACH, SMALL, VALUES, X, same
 

@@ -17,8 +17,8 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import entries_of
+from echolearn.modelfile.values import from_json, to_json
 from echolearn.persistence.transformers import (
     KNOWN,
     SEED,

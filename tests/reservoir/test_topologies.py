@@ -10,7 +10,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir, load
 from echolearn.exceptions import CheckpointError
 from echolearn.fitting.settings import NetworkSettings, check
-from echolearn.modelfile.fingerprints import matrix_fingerprint
+from echolearn.modelfile.checkpoint import matrix_fingerprint
 from echolearn.reservoir._topologies import (
     MAX_GROUPS,
     TOPOLOGIES,

@@ -1,10 +1,11 @@
 """Small fitted models of every kind, and changes of their files."""
 
 import numpy as np
+import pytest
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.persistence.schema import FORMAT
+from echolearn.modelfile.schema import FORMAT
 from reliability import forging
 
 X, LABELS = toys.labels(sequences=6)
@@ -28,6 +29,20 @@ MODELS = {
     "a generator": lambda: ESNRegressor(**SMALL, random_state=np.random.default_rng(3)).fit(X, VALUES),
     "NumPy settings": lambda: ESNRegressor(**SMALL, ridge=np.float32(0.1), washout=np.int64(1)).fit(X, VALUES),
 }
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A small fitted classifier."""
+    return MODELS["strings"]()
+
+
+@pytest.fixture
+def file(model, tmp_path):
+    """The file of that classifier."""
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    return path
 
 
 def same(a, b):

@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from echolearn.estimators._base import SequenceEstimator
 from echolearn.estimators._display import ExportMixin
 from echolearn.exceptions import ExportError
-from echolearn.persistence.save import contents_of
+from echolearn.persistence.save import plan_of as plan_of_model
 from echolearn.runtime._plan import Plan
-from echolearn.runtime._planning import plan_from_contents
 
 
 def plan_of(model: BaseEstimator) -> Plan:
@@ -65,10 +64,11 @@ def plan_of(model: BaseEstimator) -> Plan:
             fitted = model.model_
         else:  # stacks and pipelines, which a single network does not load
             fitted = load("echolearn.estimators._functions").fitted(model)
-        contents = contents_of(fitted)
+        return plan_of_model(fitted)
+    except ExportError:
+        raise
     except (TypeError, ValueError) as problem:  # what no file can hold
         raise ExportError(f"{type(model).__name__} cannot be exported: {problem}") from problem
-    return plan_from_contents(*contents)
 
 
 def check_runs_forward(plan: Plan, what: str, allowed: Sequence[str]) -> None:

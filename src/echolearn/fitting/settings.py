@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from echolearn import validation
 from echolearn.execution.threads import on_worker_thread, thread_count
 from echolearn.gradients.parameters import GRADIENT_RULES
-from echolearn.modelfile.fingerprints import matrix_fingerprint, weights_fingerprint
+from echolearn.modelfile.checkpoint import matrix_fingerprint, weights_fingerprint
 from echolearn.readout.ridge import RIDGE_PATH
 from echolearn.readout.solver import Ridge
 from echolearn.readout.view import Task
@@ -209,9 +209,6 @@ def _check_topology(settings: Parameters) -> None:
 # ---------------- A reservoir that the user gives to an estimator
 
 
-PREFIX = "reservoir."  # of its arrays in a model file
-
-
 def with_reservoir(params: Parameters) -> Parameters:
     """Return the parameters of an estimator, with those that a given reservoir decides taken from it."""
     reservoir = params.get("reservoir")
@@ -278,13 +275,6 @@ def reservoir_fingerprint(reservoir: Reservoir) -> str:
     arrays = {**reservoir.weights(), "initial_state": reservoir.initial_state, "backward": reservoir.backward}
     known = {name: value for name, value in arrays.items() if value is not None}
     return weights_fingerprint(known, (reservoir.activation, matrix_fingerprint(reservoir.W_rec)))
-
-
-def reservoir_tensors(reservoir: object) -> dict[str, Array]:
-    """Return the arrays of a given reservoir in a model file: what learning may have changed."""
-    if not isinstance(reservoir, Reservoir):
-        return {}
-    return {f"{PREFIX}{name}": value for name, value in reservoir.weights().items()}
 
 
 # ---------------- The parameters of an estimator as one typed value, and what follows from them for a given amoun

@@ -28,8 +28,7 @@ from echolearn.fitting.settings import (
     reservoir_fingerprint,
 )
 from echolearn.fitting.small_data import Learning, is_few_long_series, learning_of, learning_paid, ridge_by_folds
-from echolearn.modelfile.checkpoint import Checkpoint
-from echolearn.modelfile.fingerprints import matrix_fingerprint
+from echolearn.modelfile.checkpoint import Checkpoint, matrix_fingerprint
 from echolearn.readout import softmax
 from echolearn.readout.network import Loss, Network, Readout, mean_error
 from echolearn.readout.ridge import solve, warn_of_large_ridge

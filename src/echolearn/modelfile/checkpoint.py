@@ -7,6 +7,7 @@ settings is stored with each state; resuming with others is refused, and the dif
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import warnings
@@ -16,11 +17,13 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
 
 from echolearn.exceptions import CheckpointError, CheckpointWarning, ModelFileError
-from echolearn.modelfile.history import HISTORY_TENSORS, history_rows, history_tensors
 from echolearn.modelfile.layout import Facts
 from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.values import HISTORY_TENSORS, history_rows, history_tensors
 from echolearn.modelfile.writer import write_tensors
 from echolearn.validation import Array, user_stacklevel
 
@@ -150,3 +153,25 @@ def _plain(value: object) -> object:
     if isinstance(value, np.random.Generator):
         return [value.bit_generator.state, str(value.bit_generator.seed_seq)]
     return str(value)
+
+
+# ---------------- Hashes of arrays, by which a checkpoint recognises the weights that it belongs to
+
+
+def matrix_fingerprint(matrix: ArrayLike | sparse.csr_array) -> str:
+    """Return a hash of a dense or sparse matrix."""
+    entries = sparse.csr_array(matrix, dtype=np.float64)
+    entries.sum_duplicates()
+    digest = hashlib.blake2b(repr(entries.shape).encode(), digest_size=16)
+    for part in (entries.indptr, entries.indices):
+        digest.update(part.astype(np.int64).data)
+    digest.update(entries.data.data)
+    return digest.hexdigest()
+
+
+def weights_fingerprint(weights: Mapping[str, Array], use: object) -> str:
+    """Return a hash of weights by name, and of `use`, an object whose repr says how they are used."""
+    digest = hashlib.blake2b(repr(use).encode(), digest_size=16)
+    for name, value in sorted(weights.items()):
+        digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()

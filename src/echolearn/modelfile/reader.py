@@ -16,7 +16,6 @@ from typing import TypeGuard
 import numpy as np
 
 from echolearn.exceptions import ModelFileError
-from echolearn.modelfile.json_values import from_json, parse_json
 from echolearn.modelfile.layout import (
     DTYPES,
     FORMAT_VERSION,
@@ -27,6 +26,7 @@ from echolearn.modelfile.layout import (
     Facts,
     as_bytes,
 )
+from echolearn.modelfile.values import from_json, parse_json
 from echolearn.validation import Array
 
 # The first bytes of files that people take for model files.

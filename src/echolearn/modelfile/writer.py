@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.modelfile.json_values import VALUES_LIMIT, count_values, to_json
 from echolearn.modelfile.layout import (
     DTYPE_NAMES,
     FORMAT_VERSION,
@@ -19,6 +18,7 @@ from echolearn.modelfile.layout import (
     entries_of,
     little_endian,
 )
+from echolearn.modelfile.values import VALUES_LIMIT, count_values, to_json
 from echolearn.validation import Array
 
 

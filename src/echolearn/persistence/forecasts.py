@@ -16,13 +16,11 @@ from echolearn.forecasting.loop_forecast import LoopForecast
 from echolearn.forecasting.model import DirectModel, FollowedSeries
 from echolearn.forecasting.series import SeriesForm
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
-from echolearn.modelfile.facts import as_truth
 from echolearn.modelfile.layout import Facts
+from echolearn.modelfile.schema import DIRECT_FORECAST, named
+from echolearn.modelfile.values import as_truth
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array, is_number
-
-NAMES = ("D", "errors", "members", "seasonal", "counts", "columns", "spread", "effects", "states", "inputs")
-PREFIX = "direct."
 
 
 def forecast_tensors(forecast: Forecast) -> dict[str, Array]:
@@ -60,7 +58,7 @@ def _direct_tensors(model: DirectModel) -> dict[str, Array]:
         "states": np.stack([series.state for series in model.series]),
         "inputs": np.stack([series.inputs for series in model.series]),
     }
-    return {PREFIX + name: value for name, value in arrays.items()}
+    return {DIRECT_FORECAST + name: value for name, value in arrays.items()}
 
 
 def forecast_facts(forecast: Forecast) -> Facts:
@@ -98,7 +96,7 @@ def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: 
 
 def _restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, object], reservoir: Reservoir) -> DirectModel:
     """Return the direct model of a file, or raise ValueError where its arrays contradict each other."""
-    t = {name: tensors[PREFIX + name] for name in NAMES}
+    t = {name.removeprefix(DIRECT_FORECAST): tensors[name] for name in named(DIRECT_FORECAST)}
     counts, series = t["counts"], len(t["states"])
     if (counts[:, :3] < 1).any() or (counts[:, 3:] < 0).any() or len(counts) % series:
         raise ValueError("the columns of the series are not counted as they should be")

@@ -13,40 +13,38 @@ from echolearn.exceptions import ModelFileError
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, FittedStack, TrainingEnd
-from echolearn.fitting.settings import PREFIX, NetworkSettings, check_each
-from echolearn.modelfile.facts import as_finite, as_truth, as_whole, as_words
-from echolearn.modelfile.history import history_rows
+from echolearn.fitting.settings import NetworkSettings, check_each
 from echolearn.modelfile.layout import RECOGNIZER, Facts
 from echolearn.modelfile.reader import file_kind, read_tensors
+from echolearn.modelfile.schema import (
+    FORMAT,
+    GIVEN_RESERVOIR,
+    NETWORK,
+    NETWORKS,
+    PASSED_SCALE,
+    STACKS,
+    TENSORS,
+    TIME_AXES,
+    arrays_of,
+)
+from echolearn.modelfile.values import as_finite, as_truth, as_whole, as_words, history_rows
 from echolearn.persistence.forecasts import restore_forecaster
 from echolearn.persistence.pipeline import (
-    MODEL,
     FittedPipeline,
-    arrays_of,
     check_file,
     checked_pipeline,
     restore_steps,
     step_name,
 )
-from echolearn.persistence.schema import FORMAT, SCALE
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.statistics import Statistics
 from echolearn.readout.summary import Summary
 from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
-from echolearn.sequences.layouts import LAYOUTS
 from echolearn.training.history import History
 from echolearn.validation import Array, check_path
 
-MAY_HAVE_GAPS = (
-    "history",
-    "end_known",
-    "opening",
-    "direct.errors",
-    "last_value",
-)  # the arrays in which NaN stands for what is not known
 Saved = FittedModel | FittedStack | FittedPipeline
-NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 
 
 def read_model(path: str | PathLike[str]) -> Saved:
@@ -67,7 +65,7 @@ def restore(tensors: dict[str, Array], facts: Facts) -> Saved:
     """Return the model, or raise an error of any of the usual kinds where something does not fit."""
     if "steps" not in facts:
         return restore_network(tensors, facts)
-    steps, network = restore_steps(tensors, facts), restore_network(arrays_of(MODEL, tensors), facts[MODEL])
+    steps, network = restore_steps(tensors, facts), restore_network(arrays_of(NETWORK, tensors), facts[NETWORK])
     return checked_pipeline(FittedPipeline(steps, step_name(facts["name"]), network))
 
 
@@ -104,7 +102,7 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         typed = replace(typed, pooling="summary", bidirectional=both, hidden_units=units, activation="tanh")
     inputs = _inputs(tensors, _features(tensors, facts), typed.missing)
     for name, value in tensors.items():
-        if value.dtype.kind == "f" and name not in MAY_HAVE_GAPS and not np.isfinite(value).all():
+        if value.dtype.kind == "f" and not TENSORS[name].gaps and not np.isfinite(value).all():
             raise ValueError(f"{name} holds NaN or infinity")
     names = as_words(facts["feature_names"])
     if names and len(names) != inputs.n_features:
@@ -142,7 +140,7 @@ def _recipe(facts: Facts) -> Facts | None:
 def _layout(facts: Facts) -> str:
     """Return which axis of X is time; files of earlier versions know only time first."""
     layout = facts.get("layout", "time_first")
-    if layout not in LAYOUTS[1:]:
+    if layout not in TIME_AXES:
         raise ValueError(f"{layout!r:.40} is not a layout")
     return str(layout)
 
@@ -180,7 +178,8 @@ def _training_end(tensors: dict[str, Array], per_step: bool) -> TrainingEnd | No
 
 def _given_reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: str) -> Reservoir:
     """Return the reservoir that the user gave; its connections, directions and initial state are the fitted ones."""
-    kept = {name.removeprefix(PREFIX): value for name, value in tensors.items() if name.startswith(PREFIX)}
+    start = GIVEN_RESERVOIR
+    kept = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
     return Reservoir(
         W=kept["W"],
         W_rec=sparse.csr_array((kept["W_rec"], W_rec.indices, W_rec.indptr), shape=W_rec.shape),
@@ -266,14 +265,11 @@ def _features(tensors: dict[str, Array], facts: Facts) -> int:
 
 
 def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:
-    if facts["estimator"] not in ("StackedClassifier", "StackedRegressor"):
+    if facts["estimator"] not in STACKS:
         raise KeyError(facts["estimator"])
     check_each(facts["settings"])
-    own = [
-        {name.partition("/")[2]: value for name, value in tensors.items() if name.partition("/")[0] == str(number)}
-        for number in range(len(facts["layers"]))
-    ]
-    scales = [arrays.pop(SCALE) for arrays in own[:-1]]
+    own = [arrays_of(str(number), tensors) for number in range(len(facts["layers"]))]
+    scales = [arrays.pop(PASSED_SCALE) for arrays in own[:-1]]
     if not all(np.isfinite(scale).all() and (scale > 0).all() for scale in scales):
         raise ValueError("a scale of what is passed on is not a positive number")
     layers = [restore_model(arrays, known) for arrays, known in zip(own, facts["layers"], strict=True)]

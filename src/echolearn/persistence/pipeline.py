@@ -9,14 +9,11 @@ from typing import NamedTuple
 from sklearn.base import BaseEstimator
 
 from echolearn.fitting.model import FittedModel, FittedStack
-from echolearn.modelfile.facts import as_truth
 from echolearn.modelfile.layout import Entry, Facts
-from echolearn.persistence.schema import check_layout
+from echolearn.modelfile.schema import arrays_of, check_contents
+from echolearn.modelfile.values import as_truth
 from echolearn.persistence.transformers import check_transformer, outputs, restore_transformer, transformer_parts
 from echolearn.validation import Array
-
-MODEL = "model"  # the prefix of the network's arrays; those of the steps have their number
-MAX_STEPS = 100
 
 
 class Step(NamedTuple):
@@ -49,29 +46,7 @@ def step_parts(steps: Sequence[Step]) -> tuple[dict[str, Array], list[Facts]]:
 
 def check_file(entries: Mapping[str, Entry], facts: Facts) -> None:
     """Raise ValueError unless the arrays are those of a network, a stack or a pipeline with these facts."""
-    if "steps" not in facts:
-        check_layout(entries, facts)
-        return
-    steps = facts["steps"]
-    if not isinstance(steps, list) or len(steps) > MAX_STEPS or not all(isinstance(step, dict) for step in steps):
-        raise ValueError(f"{steps!r:.40} are not the steps of a pipeline")
-    if not isinstance(facts[MODEL], dict) or facts["estimator"] != "Pipeline":
-        raise ValueError("a pipeline without a network, or steps of something else")
-    by_owner: dict[str, dict[str, Entry]] = {owner: {} for owner in [*map(str, range(len(steps))), MODEL]}
-    for name, entry in entries.items():
-        owner, _, array = name.partition("/")
-        if owner not in by_owner:
-            raise ValueError(f"it holds arrays of no step: {name!r:.40}")
-        by_owner[owner][array] = entry
-    for number, step in enumerate(steps):
-        check_transformer(by_owner[str(number)], step)
-    check_layout(by_owner[MODEL], facts[MODEL])
-
-
-def arrays_of(owner: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the arrays of one step, or of the network, without their prefix."""
-    prefix = f"{owner}/"
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    check_contents(entries, facts, check_transformer)
 
 
 def restore_steps(tensors: Mapping[str, Array], facts: Facts) -> list[Step]:

@@ -17,17 +17,17 @@ from echolearn import __version__
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, FittedStack, TrainingEnd
-from echolearn.fitting.settings import Parameters, reservoir_tensors
+from echolearn.fitting.settings import Parameters
 from echolearn.forecasting.forecast import FittedForecaster
-from echolearn.modelfile.history import history_tensors
-from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import Facts, entries_of
+from echolearn.modelfile.schema import FORMAT, GIVEN_RESERVOIR, NETWORK, PASSED_SCALE, check_contents
+from echolearn.modelfile.values import from_json, history_tensors, to_json
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.forecasts import forecast_facts, forecast_tensors
 from echolearn.persistence.load import Saved, restore
-from echolearn.persistence.pipeline import MODEL, FittedPipeline, check_file, step_parts
-from echolearn.persistence.schema import FORMAT, SCALE
+from echolearn.persistence.pipeline import FittedPipeline, check_file, step_parts
 from echolearn.readout.summary import Summary
+from echolearn.reservoir import Reservoir
 from echolearn.runtime._plan import Plan
 from echolearn.runtime._planning import plan_from_contents
 from echolearn.validation import Array, check_path
@@ -63,7 +63,9 @@ def save_model(model: Saved, path: str | PathLike[str], *, statistics: bool = Fa
 
 def plan_of(model: Saved) -> Plan:
     """Return the operations and arrays of a model, by which the runtime and the exports compute."""
-    return plan_from_contents(*contents_of(model))
+    tensors, facts = contents_of(model)
+    check_contents(entries_of(tensors), facts)
+    return plan_from_contents(tensors, facts)
 
 
 def contents_of(model: Saved, *, statistics: bool = False) -> tuple[dict[str, Array], Facts]:
@@ -73,7 +75,7 @@ def contents_of(model: Saved, *, statistics: bool = False) -> tuple[dict[str, Ar
     tensors, known = model_parts(model.model, statistics=statistics)
     arrays, steps = step_parts(model.steps)
     facts: Facts = {"echolearn": __version__, "estimator": "Pipeline", "steps": steps, "name": model.name}
-    return arrays | {f"{MODEL}/{array}": value for array, value in tensors.items()}, {**facts, MODEL: known}
+    return arrays | {f"{NETWORK}/{array}": value for array, value in tensors.items()}, {**facts, NETWORK: known}
 
 
 def model_parts(model: FittedModel | FittedStack, *, statistics: bool = False) -> tuple[dict[str, Array], Facts]:
@@ -131,7 +133,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **_training_end_tensors(model.training_end),
         **targets,
         **_topology_tensors(model.settings.get("topology", "random")),
-        **reservoir_tensors(model.settings.get("reservoir")),
+        **_given_reservoir_tensors(model.settings.get("reservoir")),
         **(forecast_tensors(model.forecast) if isinstance(model, FittedForecaster) else {}),
         **history_tensors(model.history)[0],
     }
@@ -178,6 +180,13 @@ def _topology_tensors(topology: str | Array | sparse.csr_array) -> dict[str, Arr
         "topology.indices": S.indices.astype(np.int64),
         "topology.indptr": S.indptr.astype(np.int64),
     }
+
+
+def _given_reservoir_tensors(reservoir: object) -> dict[str, Array]:
+    """Return of a reservoir that the user gave what learning may have changed."""
+    if not isinstance(reservoir, Reservoir):
+        return {}
+    return {f"{GIVEN_RESERVOIR}{name}": value for name, value in reservoir.weights().items()}
 
 
 def _facts(model: FittedModel) -> Facts:
@@ -235,7 +244,7 @@ def _stack_parts(stack: FittedStack) -> tuple[dict[str, Array], Facts]:
     for number, layer in enumerate(stack.layers):
         own, known = _model_parts(layer)
         if number < len(stack.scales):
-            own[SCALE] = stack.scales[number]
+            own[PASSED_SCALE] = stack.scales[number]
         layers.append(known)
         tensors |= {f"{number}/{name}": value for name, value in own.items()}
     settings = {name: value for name, value in _plain_settings(stack.settings).items() if name != "layers"}

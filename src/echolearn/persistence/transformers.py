@@ -18,9 +18,8 @@ from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
 
-from echolearn.modelfile.facts import as_count, as_words
-from echolearn.modelfile.json_values import from_json
 from echolearn.modelfile.layout import Entry, Facts
+from echolearn.modelfile.values import as_count, as_words, from_json
 from echolearn.modelfile.writer import storable
 from echolearn.validation import (
     BOOLEAN,

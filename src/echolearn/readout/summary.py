@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
+from echolearn.modelfile.schema import MOMENTS_PER_UNIT
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, pack
 from echolearn.states.run import run
 from echolearn.validation import Array
 
-# The statistics of a unit beside shares above thresholds: mean, deviation, maximum, minimum, last state.
-MOMENTS_PER_UNIT = 5
 DISTINCT_DIFFERENCE = 1e-5  # states that differ by less may be one state, computed in another order
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from echolearn.exceptions import ExportError, ModelFileError
 from echolearn.modelfile.layout import MODEL, RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
+from echolearn.modelfile.schema import check_contents
 from echolearn.runtime._forecast import Forecasts
 from echolearn.runtime._opening import (
     OpenedSequences,
@@ -75,7 +76,7 @@ def load(path: str | PathLike[str]) -> Model:
             f"{place} is a recogniser of speech, which needs the whole library: load it with "
             "echolearn.speech.recognition.load_recognizer."
         )
-    tensors, facts = read_tensors(place, MODEL)
+    tensors, facts = read_tensors(place, MODEL, check_contents)
     try:
         return Model(plan_from_contents(tensors, facts))
     except ExportError as problem:

@@ -1,7 +1,7 @@
 """`plan_from_contents`: from the arrays and facts of a model file to the `Plan` of the model.
 
-This is the only way to a plan: that of a fitted estimator is the plan of the file that it would be saved to. Arrays are
-compared with one another before they are used; a file of unknown origin can be refused, not misread.
+This is the only way to a plan: that of a fitted estimator is the plan of the file that it would be saved to. Names,
+dtypes and shapes of arrays have been checked (`modelfile.schema`); here what is in them is compared.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from echolearn.exceptions import ExportError
-from echolearn.modelfile.facts import as_count, as_truth, as_whole, as_words
+from echolearn.modelfile.schema import MOMENTS_PER_UNIT, NETWORK, NETWORKS, PASSED_SCALE, TIME_AXES, arrays_of
+from echolearn.modelfile.values import as_count, as_truth, as_whole, as_words
 from echolearn.runtime._plan import (
     Answer,
     Clip,
@@ -33,26 +34,7 @@ from echolearn.validation import Array
 Facts = Mapping[str, Any]
 BESIDE = {"output": "", "output+input": "input", "output+hidden": "hidden"}
 RUNNABLE_ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
-AXIS_LAYOUTS = ("time_first", "channels_first", "rows")
-MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares above its thresholds
-# The arrays that are read, each with the lengths of its axes: those of _Contents, or any one ("*").
-READ: dict[str, tuple[str, ...]] = {
-    **{"W": ("n_in", "units"), "W_fb": ("units", "n_out"), "U": ("rows", "n_out")},
-    **{"W_rec.indptr": ("*",), "W_rec.indices": ("*",), "W_rec.data": ("entries",)},
-    **dict.fromkeys(("leak", "bias", "initial_state", "backward", "end_state"), ("units",)),
-    **{"delays": ("*",), "thresholds": ("*", "units")},
-    **dict.fromkeys(("classes", "label_slopes", "target_mean", "target_scale", "passed_scale"), ("n_out",)),
-    **dict.fromkeys(("input_mean", "input_scale", "input_fill", "input_flagged"), ("scaled",)),
-    **{"end_fed_back": ("n_out",), "end_known": ("*",), "opening": ("*", "*")},
-    **dict.fromkeys(("exogenous_mean", "exogenous_scale"), ("exogenous",)),
-    **{"last_state": ("*", "units"), "last_value": ("*", "n_out"), "residuals": ("*", "n_out")},
-}
-IGNORED = {  # of the fit, not of its answers
-    *("G", "Q", "topology", "topology.data", "topology.indices", "topology.indptr", "history", "history.there"),
-    *("reservoir.W", "reservoir.W_rec", "reservoir.leak", "reservoir.bias", "reservoir.W_fb"),
-}
 TRANSFORMERS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SimpleImputer", "StandardScaler")
-ESTIMATORS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 
 
 def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
@@ -78,47 +60,27 @@ def _frozen(values: Array) -> Array:
 
 
 class _Contents:
-    """The arrays and facts of one network, each array with the shape that the others announce."""
+    """The arrays and facts of one network."""
 
     def __init__(self, tensors: Mapping[str, Array], facts: Facts):
         self.tensors, self.facts, self.settings = tensors, facts, facts["settings"]
-        if facts["estimator"] not in ESTIMATORS:
-            raise ExportError(
-                f"{facts['estimator']!r:.40} cannot be exported or run; known are {', '.join(ESTIMATORS)}."
-            )
+        if facts["estimator"] not in NETWORKS:
+            raise ExportError(f"{facts['estimator']!r:.40} cannot be exported or run; known are {', '.join(NETWORKS)}.")
         if "direct" in facts:
             raise ExportError(
                 "a forecaster of direct forecasts (trend, season and a correction per horizon) cannot be exported, nor "
                 "run without echolearn's estimators; method='closed_loop' fits one that can."
             )
         self.n_in, self.units = tensors["W"].shape
-        self.rows, self.n_out = tensors["U"].shape
-        self.exogenous = self.n_in - self.n_out  # inputs of a forecaster
+        self.n_out = tensors["U"].shape[1]
         self.summarizes = "thresholds" in tensors
-        odd = sorted(set(tensors) - set(READ) - IGNORED)
-        if odd:
-            raise ExportError(f"the model holds {odd[0]!r:.40}, of an option that cannot be exported or run.")
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
 
-    @property
-    def entries(self) -> int:
-        """The number of entries of W_rec."""
-        return len(self.tensors["W_rec.indices"])
-
-    @property
-    def scaled(self) -> int:
-        """The number of features that are scaled."""
-        return len(self.tensors["input_mean"])
-
     def array(self, name: str) -> Array:
-        """Return an array as finite float64, with the shape that the others announce."""
-        value, shape = _frozen(self.tensors[name]), tuple(None if n == "*" else getattr(self, n) for n in READ[name])
-        fits = value.ndim == len(shape) and all(n in (None, found) for n, found in zip(shape, value.shape, strict=True))
-        if not fits:
-            raise ValueError(f"{name} has shape {value.shape}; expected {shape}")
-        return value
+        """Return an array as finite float64."""
+        return _frozen(self.tensors[name])
 
     def of_units(self, name: str) -> Array:
         """Return an array (N,); zeros if it is not there."""
@@ -150,7 +112,7 @@ def _network_plan(contents: _Contents) -> Plan:
 
 def _layout(facts: Facts) -> str:
     layout = facts.get("layout", "time_first")
-    if layout not in AXIS_LAYOUTS:
+    if layout not in TIME_AXES:
         raise ValueError(f"{layout!r:.40} is not a layout")
     return str(layout)
 
@@ -161,16 +123,17 @@ def _training_end(contents: _Contents, n_features: int) -> Resumption | None:
         return None
     fed_back = contents.array("end_fed_back") if "end_fed_back" in contents else None
     known, opening = (np.asarray(contents.tensors[name], np.float64) for name in ("end_known", "opening"))
-    if known.shape != (n_features,) or opening.ndim != 2 or opening.shape[1] != n_features:
+    if len(known) != n_features:
         raise ValueError("the end of training does not have the features of the model")
     return Resumption(contents.array("end_state"), fed_back, known, opening)
 
 
 def _forecast_plan(plan: Plan, contents: _Contents) -> Plan:
     """Return the plan of a forecaster; its features are the series, then the exogenous inputs."""
-    means = contents.array("exogenous_mean"), contents.array("exogenous_scale")
-    mean = np.concatenate([plan.answer.mean, means[0]])
-    scale = np.concatenate([plan.answer.scale, means[1]])
+    mean = np.concatenate([plan.answer.mean, contents.array("exogenous_mean")])
+    scale = np.concatenate([plan.answer.scale, contents.array("exogenous_scale")])
+    if len(mean) != contents.n_in:
+        raise ValueError(f"{contents.n_in} inputs; expected {len(mean)}, values and exogenous inputs")
     states, values = contents.array("last_state"), contents.array("last_value")
     ends = tuple(Resumption(h, x, None) for h, x in zip(states, values, strict=True))
     return replace(
@@ -186,7 +149,7 @@ def _forecast_plan(plan: Plan, contents: _Contents) -> Plan:
 
 def _stack_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
     """Return the plan of a stack: the inputs of its first layer, the answer of its top one."""
-    networks = [_Contents(_owned(tensors, str(n)), layer) for n, layer in enumerate(facts["layers"])]
+    networks = [_Contents(arrays_of(str(n), tensors), layer) for n, layer in enumerate(facts["layers"])]
     beside = BESIDE[facts["settings"]["sees"]]
     plans = [_network_plan(network) for network in networks]
     first, *_, top = plans
@@ -196,7 +159,7 @@ def _stack_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
         passed_on = below.n_out + {"": 0, "input": source, "hidden": below.units}[beside]
         if above.n_in != passed_on:
             raise ValueError(f"a layer takes {above.n_in} inputs; expected {passed_on} from the one below")
-        layers[number] = replace(below, passing=Passing(network.array("passed_scale"), beside))
+        layers[number] = replace(below, passing=Passing(network.array(PASSED_SCALE), beside))
     return replace(
         top,
         estimator=facts["estimator"],
@@ -209,19 +172,13 @@ def _stack_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
     )
 
 
-def _owned(tensors: Mapping[str, Array], owner: str) -> dict[str, Array]:
-    """Return the arrays "owner/name" by their names."""
-    prefix = f"{owner}/"
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
 def _pipeline_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
     """Return the plan of a pipeline: the operations of its steps, then its network."""
-    plan = plan_from_contents(_owned(tensors, "model"), facts["model"])
+    plan = plan_from_contents(arrays_of(NETWORK, tensors), facts[NETWORK])
     steps = facts["steps"]
     operations: list[InputOperation] = []
     for number, step in enumerate(steps):
-        operations += _step_operations(_owned(tensors, str(number)), step)
+        operations += _step_operations(arrays_of(str(number), tensors), step)
     if not steps:
         return plan
     if plan.series_dims is not None:
@@ -237,20 +194,13 @@ def _pipeline_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
 
 def _layer(contents: _Contents) -> Layer:
     """Return a reservoir and its readout as plain arrays."""
-    N = contents.units
-    of_states, of_inputs = _readout_rows(contents)
-    if contents.rows != of_states + of_inputs + 1:
-        raise ValueError(f"U has {contents.rows} rows; expected {of_states + of_inputs + 1}")
-    U = contents.array("U")
+    of_states, U = _state_rows(contents), contents.array("U")
     activation = contents.option("reservoir") or contents.option("activation", "tanh")
     activation = "tanh" if contents.summarizes else activation
     if activation not in RUNNABLE_ACTIVATIONS:
         raise ExportError(
             f"activation={activation!r:.40} cannot be exported or run; known are {', '.join(RUNNABLE_ACTIVATIONS)}."
         )
-    backward = np.asarray(contents.tensors.get("backward", np.zeros(N)), bool)
-    if backward.shape != (N,):
-        raise ValueError("the directions are not those of the units")
     return Layer(
         W=contents.array("W"),
         W_rec=_sparse(contents),
@@ -258,7 +208,7 @@ def _layer(contents: _Contents) -> Layer:
         bias=contents.of_units("bias"),
         leak=contents.array("leak"),
         initial_state=contents.of_units("initial_state"),
-        backward=backward,
+        backward=np.asarray(contents.tensors.get("backward", np.zeros(contents.units)), bool),
         activation=activation,
         U_states=_frozen(U[:of_states]),
         U_inputs=_frozen(U[of_states:-1]),
@@ -267,13 +217,14 @@ def _layer(contents: _Contents) -> Layer:
     )
 
 
-def _readout_rows(contents: _Contents) -> tuple[int, int]:
-    """Return how many rows of U are of states, and how many of inputs."""
+def _state_rows(contents: _Contents) -> int:
+    """Return how many rows of U are of states; the others are of inputs, and the intercept."""
     if contents.summarizes:
-        return (MOMENTS_PER_UNIT + len(contents.tensors["thresholds"])) * contents.units, 0
-    pooling = _pooling(contents)
-    parts = 1 if pooling is None else pooling.parts
-    return parts * contents.units, parts * contents.n_in * as_truth(bool(contents.settings["direct"]))
+        per_unit = MOMENTS_PER_UNIT + len(contents.tensors["thresholds"])
+    else:
+        pooling = _pooling(contents)
+        per_unit = 1 if pooling is None else pooling.parts
+    return per_unit * int(contents.units)
 
 
 def _is_softmax(contents: _Contents) -> bool:
@@ -285,7 +236,7 @@ def _sparse(contents: _Contents) -> Sparse:
     N = contents.units
     indptr, indices = (np.asarray(contents.tensors[f"W_rec.{part}"]).astype(np.int64) for part in ("indptr", "indices"))
     data = contents.array("W_rec.data")
-    rows_fit = indptr.shape == (N + 1,) and indptr[0] == 0 and indptr[-1] == len(data) and (np.diff(indptr) >= 0).all()
+    rows_fit = indptr[0] == 0 and indptr[-1] == len(data) and (np.diff(indptr) >= 0).all()
     if not rows_fit or (len(indices) and not 0 <= indices.min() <= indices.max() < N):
         raise ValueError("the indices of W_rec are not those of its units")
     return Sparse(indptr, indices, data)
@@ -317,8 +268,6 @@ def _answer(contents: _Contents) -> Answer:
         mean, scale = contents.array("target_mean"), contents.array("target_scale")
         return Answer("values", n_out, mean, scale, (), one_value=as_truth(facts["one_value"]))
     labels = contents.tensors["classes"] if "classes" in contents else np.array(as_words(facts["class_names"]))
-    if labels.shape != (n_out,):
-        raise ValueError(f"{labels.shape} classes for {n_out} outputs")
     names = tuple(str(label) for label in labels.tolist())
     if "label_slopes" in contents:
         return Answer("independent", n_out, np.zeros(n_out), contents.array("label_slopes"), names, labels)
@@ -335,7 +284,7 @@ def _input_operations(contents: _Contents) -> tuple[tuple[InputOperation, ...], 
     n = len(mean)
     scale, fill = contents.array("input_scale"), contents.array("input_fill")
     flagged = np.asarray(contents.tensors["input_flagged"], bool)
-    if flagged.shape != (n,) or n + flagged.sum() != features:
+    if n + flagged.sum() != features:
         raise ValueError(f"{features} inputs; expected {n} features and {int(flagged.sum())} flags of gaps")
     operations: list[InputOperation] = []
     missing = contents.option("missing", "error")

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.display.facts import one_line
-from echolearn.modelfile.facts import as_count, as_truth
 from echolearn.modelfile.layout import Facts
+from echolearn.modelfile.values import as_count, as_truth
 from echolearn.speech._features import (
     CEPSTRA,
     CONTEXT_FRAMES,

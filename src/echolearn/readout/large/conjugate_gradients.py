@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from echolearn.modelfile.checkpoint import Checkpoint
-from echolearn.modelfile.fingerprints import weights_fingerprint
+from echolearn.modelfile.checkpoint import Checkpoint, weights_fingerprint
 from echolearn.readout.large.sketch import Operator, Sketch
 from echolearn.readout.network import apply_readout
 from echolearn.readout.ridge import refuse_infinite

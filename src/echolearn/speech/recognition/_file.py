@@ -12,9 +12,9 @@ from dataclasses import asdict
 
 import numpy as np
 
-from echolearn.modelfile.facts import as_count, as_truth, as_words
 from echolearn.modelfile.layout import Entry, Facts
-from echolearn.persistence.schema import check_layout
+from echolearn.modelfile.schema import check_contents
+from echolearn.modelfile.values import as_count, as_truth, as_words
 from echolearn.speech._phones import split_state
 from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import DecodingWeights, PhoneTask, WordTask
@@ -72,7 +72,7 @@ def check_arrays(entries: Mapping[str, Entry], facts: Facts) -> None:
             raise ValueError(f"{name} holds {entry.dtype}; expected {expected}")
     if not isinstance(facts["model"], dict):
         raise ValueError("a recogniser without a network")
-    check_layout(network, facts["model"])
+    check_contents(network, facts["model"])
 
 
 def restore_tasks(tensors: Mapping[str, Array], facts: Facts) -> tuple[PhoneTask, WordTask | None, FeatureRecipe]:

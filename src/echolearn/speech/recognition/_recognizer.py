@@ -18,9 +18,9 @@ from echolearn.display.facts import counted, one_line
 from echolearn.estimators import ESNClassifier, StackedClassifier, load
 from echolearn.estimators._functions import SingleEstimator, StackEstimator, estimator_of
 from echolearn.exceptions import ModelFileError
-from echolearn.modelfile.json_values import from_json, to_json
 from echolearn.modelfile.layout import RECOGNIZER, Facts, entries_of
 from echolearn.modelfile.reader import file_kind, read_tensors
+from echolearn.modelfile.values import from_json, to_json
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import restore_network
 from echolearn.persistence.save import model_parts

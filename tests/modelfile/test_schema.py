@@ -6,7 +6,7 @@ import pytest
 from echolearn import load
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile import reader
-from echolearn.persistence.schema import FORMAT
+from echolearn.modelfile.schema import FORMAT
 from reliability import forging
 from smallmodels import change_arrays, change_facts
 

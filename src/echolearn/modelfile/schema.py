@@ -1,0 +1,269 @@
+"""The one description of a model file: its arrays with their dtypes and shapes, and which of them a model must have.
+
+docs/reference/model_file.md explains the arrays. `persistence` writes and reads them, `runtime` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral
+
+from echolearn.modelfile.layout import DTYPES, MODEL, Entry, Facts
+from echolearn.modelfile.values import HISTORY_TENSORS, as_count, as_truth, as_words, from_json
+from echolearn.validation import BOOLEAN, Array, check_each, whole_number
+
+FORMAT = MODEL
+NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
+STACKS = ("StackedClassifier", "StackedRegressor")
+TIME_AXES = ("time_first", "channels_first", "rows")  # which axis of X is time
+MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares above its thresholds
+MAX_LAYERS, MAX_STEPS = 1000, 100  # of a stack, of a pipeline
+NETWORK = "model"  # the owner of a network's arrays in the file of a pipeline; those of the steps have their number
+PASSED_SCALE = "passed_scale"  # of a layer's outputs, for the layer above
+GIVEN_RESERVOIR = "reservoir."  # the prefix of a reservoir that the user gave
+DIRECT_FORECAST = "direct."  # the prefix of forecasts without closed loop
+
+ANY_DTYPE = tuple(DTYPES)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An array of a file. shape: its lengths, each a letter that means one length in the whole file; M: rows of U.
+
+    gaps: whether NaN in it stands for what is not known. runs: whether an answer depends on it; others are of the fit.
+    """
+
+    shape: tuple[str, ...]
+    dtypes: tuple[str, ...] = ("F64",)
+    gaps: bool = False
+    runs: bool = True
+
+
+TENSORS: dict[str, Tensor] = {
+    "W": Tensor(("n_in", "N")),
+    "W_rec.data": Tensor(("connections",)),
+    "W_rec.indices": Tensor(("connections",), ("I64",)),
+    "W_rec.indptr": Tensor(("N + 1",), ("I64",)),
+    "leak": Tensor(("N",)),
+    "bias": Tensor(("N",)),
+    "W_fb": Tensor(("N", "n_out")),
+    "initial_state": Tensor(("N",)),
+    "backward": Tensor(("N",), ("BOOL",)),
+    "delays": Tensor(("delays",), ("I64",)),
+    "thresholds": Tensor(("thresholds", "N")),
+    "U": Tensor(("M", "n_out")),
+    "G": Tensor(("M", "M"), runs=False),
+    "Q": Tensor(("M", "n_out"), runs=False),
+    "classes": Tensor(("n_out",), ANY_DTYPE),
+    "input_mean": Tensor(("n_features",)),
+    "input_scale": Tensor(("n_features",)),
+    "input_fill": Tensor(("n_features",)),
+    "input_flagged": Tensor(("n_features",), ("BOOL",)),
+    "end_state": Tensor(("N",)),
+    "end_fed_back": Tensor(("n_out",)),
+    "end_known": Tensor(("n_features",), gaps=True),
+    "opening": Tensor(("opening", "n_features"), gaps=True),
+    "label_slopes": Tensor(("n_out",)),
+    "target_mean": Tensor(("n_out",)),
+    "target_scale": Tensor(("n_out",)),
+    "topology": Tensor(("hidden_units", "hidden_units"), ANY_DTYPE, runs=False),
+    "topology.data": Tensor(("links",), ANY_DTYPE, runs=False),
+    "topology.indices": Tensor(("links",), ("I64",), runs=False),
+    "topology.indptr": Tensor(("hidden_units + 1",), ("I64",), runs=False),
+    "reservoir.W": Tensor(("n_in", "N"), runs=False),
+    "reservoir.W_rec": Tensor(("connections",), runs=False),
+    "reservoir.leak": Tensor(("N",), runs=False),
+    "reservoir.bias": Tensor(("N",), runs=False),
+    "reservoir.W_fb": Tensor(("N", "n_out"), runs=False),
+    "exogenous_mean": Tensor(("inputs",)),
+    "exogenous_scale": Tensor(("inputs",)),
+    "last_state": Tensor(("series", "N"), ("F32", "F64")),
+    "last_value": Tensor(("series", "n_out"), gaps=True),
+    "residuals": Tensor(("residuals", "n_out")),
+    "direct.D": Tensor(("M", "outputs")),
+    "direct.errors": Tensor(("origins", "outputs"), gaps=True),
+    "direct.members": Tensor(("members", "thirteen")),
+    "direct.seasonal": Tensor(("seasonal",)),
+    "direct.counts": Tensor(("series columns", "five"), ("I64",)),
+    "direct.columns": Tensor(("series columns", "six")),
+    "direct.spread": Tensor(("series columns", "horizon")),
+    "direct.effects": Tensor(("series columns", "inputs")),
+    "direct.states": Tensor(("series", "N")),
+    "direct.inputs": Tensor(("series", "n_in")),
+    "history": Tensor(("epochs", "columns"), gaps=True, runs=False),
+    "history.there": Tensor(("epochs", "columns"), ("BOOL",), runs=False),
+}
+FIXED_LENGTHS = {"thirteen": 13, "six": 6, "five": 5}
+
+
+def named(*prefixes: str) -> frozenset[str]:
+    """Return the names of the arrays that begin so."""
+    return frozenset(name for name in TENSORS if name.startswith(prefixes))
+
+
+ALWAYS = frozenset({"W", "W_rec.data", "W_rec.indices", "W_rec.indptr", "leak", "U"})
+INPUTS = named("input_")
+TRAINING_END = frozenset({"end_state", "end_known", "opening"})
+TARGETS = frozenset({"target_mean", "target_scale"})
+SUMMARY = frozenset({"delays", "thresholds"})  # of a network that sees whole sequences as summaries
+SPARSE_TOPOLOGY = named("topology.")
+FORECAST = frozenset({"exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals"})
+
+# raises ValueError unless the arrays of a transformer are those that its facts announce
+CheckStep = Callable[[Mapping[str, Entry], Facts], None]
+
+
+def arrays_of(owner: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays "owner/name" of one layer or step by their names."""
+    prefix = f"{owner}/"
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def check_contents(entries: Mapping[str, Entry], facts: Facts, check_step: CheckStep | None = None) -> None:
+    """Raise ValueError unless the arrays are those of a network, a stack or a pipeline with these facts."""
+    if "steps" in facts:
+        _check_pipeline(entries, facts, check_step)
+    elif "layers" in facts:
+        _check_stack(entries, facts)
+    else:
+        _check_network(entries, facts)
+
+
+def _check_network(entries: Mapping[str, Entry], facts: Facts) -> None:
+    """Raise ValueError unless the arrays are those that the settings announce, with their dtypes and shapes."""
+    unknown = sorted(set(entries) - set(TENSORS))
+    if unknown:
+        raise ValueError(f"it holds arrays that no {FORMAT} file has: {unknown[0]!r:.40}")
+    settings = from_json(facts["settings"])
+    if not isinstance(settings, dict):
+        raise ValueError("the settings are not values by name")
+    _check_names(set(entries), settings, facts)
+    lengths = _lengths(entries["W"], settings, facts)
+    if set(entries) & SUMMARY:
+        lengths["n_in"] *= entries["delays"].shape[0]
+        lengths["M"] = (MOMENTS_PER_UNIT + entries["thresholds"].shape[0]) * lengths["N"] + 1
+    for name, tensor in TENSORS.items():
+        if name not in entries:
+            continue
+        entry, letters = entries[name], tensor.shape
+        if entry.dtype not in tensor.dtypes:
+            raise ValueError(f"{name} holds {entry.dtype}; expected {' or '.join(tensor.dtypes)}")
+        shape = tuple(lengths.setdefault(s, n) for s, n in zip(letters, entry.shape, strict=False))
+        if shape != entry.shape or len(letters) != len(entry.shape):
+            raise ValueError(f"{name} has shape {entry.shape}; expected ({', '.join(letters)}), here {shape}")
+
+
+def _lengths(W: Entry, settings: Facts, facts: Facts) -> dict[str, int]:
+    """Return the lengths that settings and facts announce, by their letters in `TENSORS`."""
+    announced = {name: settings[name] for name in ("hidden_units", "direct")}
+    check_each(announced, {"hidden_units": whole_number(1), "direct": BOOLEAN})
+    units, n_in, N = settings["hidden_units"], as_count(facts["features"]), W.shape[-1]
+    pooling = None if as_truth(facts["per_step"]) else settings.get("pooling")
+    parts = int(pooling) if isinstance(pooling, Integral) else 1
+    lengths = {
+        **FIXED_LENGTHS,
+        "hidden_units": units,
+        "hidden_units + 1": units + 1,
+        "N": N,
+        "N + 1": N + 1,
+        "n_in": n_in,
+        "M": parts * (N + settings["direct"] * n_in) + 1,
+    }
+    for names, letter in (("class_names", "n_out"), ("history_columns", "columns")):
+        if names in facts:
+            lengths[letter] = len(as_words(facts[names]))
+    return lengths
+
+
+def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
+    """Raise ValueError unless there are the arrays that this estimator must have, and none that it may not have."""
+    kind = facts["estimator"]
+    must, may = set(ALWAYS), {"bias", "initial_state"}
+    for several in (INPUTS, TRAINING_END):
+        must |= several if several & names else set()
+    if "end_state" in names and settings.get("feedback"):
+        must |= {"end_fed_back"}
+    if kind == "ESNClassifier":
+        must |= set() if "class_names" in facts else {"classes"}
+        may |= {"label_slopes"}
+    else:
+        must |= TARGETS
+    if kind == "ESNForecaster":
+        must |= FORECAST | (named(DIRECT_FORECAST) if "direct" in facts else set())
+    if settings.get("feedback"):
+        must |= {"W_fb"}
+    if settings.get("bidirectional"):
+        must |= {"backward"}
+    if settings.get("reservoir") is not None:
+        must |= {"reservoir.W", "reservoir.W_rec", "reservoir.leak"}
+        must |= {"W_fb"} if "reservoir.W_fb" in names else set()
+        may |= {"reservoir.bias", "reservoir.W_fb", "backward"}
+    if SUMMARY & names:
+        must, may = must | SUMMARY, may | {"backward"}
+    if settings.get("topology", "") is None:
+        must |= SPARSE_TOPOLOGY if SPARSE_TOPOLOGY & names else {"topology"}
+    if "tt" in facts:
+        must |= {"G", "Q"}
+    if "history_columns" in facts:
+        must |= set(HISTORY_TENSORS)
+    if not must <= names <= must | may:
+        lacking, odd = sorted(must - names), sorted(names - must - may)
+        raise ValueError(f"{kind!r:.40} lacks the arrays {lacking}" if lacking else f"{kind!r:.40} has no arrays {odd}")
+
+
+def _by_owner(entries: Mapping[str, Entry], owners: Iterable[str]) -> tuple[dict[str, dict[str, Entry]], list[str]]:
+    """Return the arrays "owner/name" of each owner by their names, and the names of those that have none of them."""
+    grouped: dict[str, dict[str, Entry]] = {owner: {} for owner in owners}
+    left = []
+    for name, entry in entries.items():
+        owner, _, array = name.partition("/")
+        if owner in grouped:
+            grouped[owner][array] = entry
+        else:
+            left.append(name)
+    return grouped, left
+
+
+def _check_stack(entries: Mapping[str, Entry], facts: Facts) -> None:
+    """Raise ValueError unless every layer is complete and the arrays between layers fit."""
+    layers = facts["layers"]
+    if not isinstance(layers, list) or not 2 <= len(layers) <= MAX_LAYERS:
+        raise ValueError(f"{layers!r:.40} are not layers")
+    columns = facts["history_columns"]
+    if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
+        raise ValueError(f"{columns!r:.40} are not the names of columns")
+    numbers, there = (entries[name] for name in HISTORY_TENSORS)
+    kinds, shape = (numbers.dtype, there.dtype), numbers.shape
+    if kinds != ("F64", "BOOL") or shape != there.shape or shape[1:] != (len(columns),):
+        raise ValueError("the history does not fit its columns")
+    grouped, left = _by_owner(entries, map(str, range(len(layers))))
+    for number, known in enumerate(layers):
+        if not isinstance(known, dict) or "layers" in known:
+            raise ValueError(f"layer {number} is not one")
+        of_layer = grouped[str(number)]
+        scale = of_layer.pop(PASSED_SCALE, None)
+        _check_network(of_layer, known)
+        wanted = None if number == len(layers) - 1 else ("F64", of_layer["U"].shape[1:])
+        if (None if scale is None else (scale.dtype, scale.shape)) != wanted:
+            raise ValueError(f"the scale of layer {number} is not what the layer above needs")
+    strays = set(left) - set(HISTORY_TENSORS)
+    if strays:
+        raise ValueError(f"it holds arrays of no layer: {min(strays)!r:.40}")
+
+
+def _check_pipeline(entries: Mapping[str, Entry], facts: Facts, check_step: CheckStep | None) -> None:
+    """Raise ValueError unless every array belongs to a step or to the network, and the network is complete."""
+    steps = facts["steps"]
+    if not isinstance(steps, list) or len(steps) > MAX_STEPS or not all(isinstance(step, dict) for step in steps):
+        raise ValueError(f"{steps!r:.40} are not the steps of a pipeline")
+    network = facts[NETWORK]
+    if not isinstance(network, dict) or "steps" in network or facts["estimator"] != "Pipeline":
+        raise ValueError("a pipeline without a network, or steps of something else")
+    grouped, left = _by_owner(entries, [*map(str, range(len(steps))), NETWORK])
+    if left:
+        raise ValueError(f"it holds arrays of no step: {left[0]!r:.40}")
+    for number, step in enumerate(steps):
+        if check_step is not None:
+            check_step(grouped[str(number)], step)
+    check_contents(grouped[NETWORK], network)

@@ -1,0 +1,3 @@
+from smallmodels import file, model
+
+__all__ = ["file", "model"]
