@@ -66,7 +66,7 @@ class OrthogonalFit:
 
 @dataclass
 class Search:
-    """The best weights so far, with their ridge and score, and one row of history per look."""
+    """The best weights so far, with their ridge and score, and one row of history per trial."""
 
     data: LoopData
     best: Reservoir
@@ -77,7 +77,7 @@ class Search:
     history: History = field(default_factory=History)
     interrupted: bool = False
 
-    def look(self, iteration: int, error: float, reservoir: Reservoir, steps: int) -> bool:
+    def try_forecasts(self, iteration: int, error: float, reservoir: Reservoir, steps: int) -> bool:
         """Try forecasts with these weights; return whether the callback wants to stop."""
         score, ridge = best_ridge(reservoir, self.data.train, self.ridge * TRIAL_RIDGE_FACTORS, self.data.loops)
         if score > self.score or self.data.loops is None:
@@ -118,7 +118,7 @@ def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int) -
         search = Search(data, reservoir, ridge, score, request.callback)
         fixed = factored(data.train, [run(reservoir, s.batch).H for s in data.train])
         search.record(0, fixed.loss(ridge * fixed.square) / fixed.rest.size, score, ridge, 0)
-        context.say(_said(0, score, ridge, data.loops))
+        context.say(_progress_line(0, score, ridge, data.loops))
         if settings.learns:
             _learn(search, context, loop_steps)
         if search.best is reservoir and len(search.history) > 1 and not search.interrupted:
@@ -170,18 +170,18 @@ def _lower_error(search: Search, context: FitContext, steps: int) -> None:
     targets = sum(s.T[s.washout :].size for s in series)
     last: list[tuple[int, float, Weights]] = []
 
-    def look(number: int, error: float, weights: Weights) -> bool:
-        stop = search.look(number, error / targets, with_learned(start, weights), steps)
-        context.say(_said(number, search.score, search.ridge, search.data.loops))
+    def trial(number: int, error: float, weights: Weights) -> bool:
+        stop = search.try_forecasts(number, error / targets, with_learned(start, weights), steps)
+        context.say(_progress_line(number, search.score, search.ridge, search.data.loops))
         return stop
 
     def after(number: int, error: float, weights: Weights) -> bool:
         last[:] = [(number, error, weights)]
-        return number in TRIAL_ITERATIONS and look(number, error, weights)
+        return number in TRIAL_ITERATIONS and trial(number, error, weights)
 
     minimize_log(loop_objective(learned, series, mu, steps), learned.weights, iterations, after)
     if last and last[0][0] not in TRIAL_ITERATIONS:
-        look(*last[0])
+        trial(*last[0])
 
 
 def _readout(search: Search, series: list[Series]) -> OrthogonalFit:
@@ -209,7 +209,7 @@ def _check_memory(series: list[Series], N: int) -> None:
         )
 
 
-def _said(number: int, score: Score, ridge: float, loops: HeldOutLoops | None) -> str:
+def _progress_line(number: int, score: Score, ridge: float, loops: HeldOutLoops | None) -> str:
     """Return the line that `verbose` prints."""
     about = "" if loops is None else f"  valid time {score[0]:.1f} steps (best so far)"
     return f"iteration {number}{about}  ridge {ridge:.0e}"

@@ -66,8 +66,8 @@ class LoopForecast:
     def paths(self, ahead: Continuation, count: int, seed: Seed) -> Answers:
         """Return loops with one-step residuals added after every step, (count, steps, ...) per series."""
         h, x, E, many = self._begin(ahead)
-        found = [np.asarray(self._answer(Y.swapaxes(0, 1), True)) for Y in self._shocked_loops(h, x, E, count, seed)]
-        return found if many else found[0]
+        paths = [np.asarray(self._answer(Y.swapaxes(0, 1), True)) for Y in self._shocked_loops(h, x, E, count, seed)]
+        return paths if many else paths[0]
 
     def update(self, new: SequencesLike, exogenous: SequencesLike) -> Self:
         """Return the forecast after further values of each series."""

@@ -43,11 +43,11 @@ class PolynomialFeatures:
     def of_windows(self, delayed: Sequence[Array]) -> Array:
         """Return the features (B, count) of B windows: delayed[j] (B, d) are the inputs j strides ago."""
         L = np.hstack(list(delayed))
-        parts = []
+        products = []
         for degree in self.degrees:
             factors = np.array(list(combinations_with_replacement(range(L.shape[1]), degree))).T
             product = L[:, factors[0]]
             for columns in factors[1:]:
                 product = product * L[:, columns]
-            parts.append(product)
-        return np.hstack(parts)
+            products.append(product)
+        return np.hstack(products)

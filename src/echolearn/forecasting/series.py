@@ -155,24 +155,24 @@ def open_series(series: SequencesLike, name: str, dims: int | None, *, gaps: boo
     try:
         listed = list(series) if isinstance(series, (list, tuple)) else []
         many = any(np.ndim(s) > 0 for s in listed)
-        parts = listed if many else [cast("ArrayLike", series)]
-        one_value = all(np.ndim(p) == 1 for p in parts)
-        columns = [np.asarray(p)[:, None] if np.ndim(p) == 1 else p for p in parts]
-        given = open_sequences(columns if many else columns[0], None, dims, "this forecaster", gaps=gaps)
+        arrays = listed if many else [cast("ArrayLike", series)]
+        one_value = all(np.ndim(y) == 1 for y in arrays)
+        columns = [np.asarray(y)[:, None] if np.ndim(y) == 1 else y for y in arrays]
+        opened = open_sequences(columns if many else columns[0], None, dims, "this forecaster", gaps=gaps)
     except (TypeError, ValueError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         raise kind(f"{name}: {problem}") from problem
-    return Sequences([x.astype(np.float64) for x in given.X], given.kind), one_value
+    return Sequences([x.astype(np.float64) for x in opened.X], opened.kind), one_value
 
 
 def check_steps_ahead(steps: object, *, updates: bool = True) -> None:
     """Refuse a number of steps to forecast that is none; updates: whether the forecaster takes in further values."""
     shape = getattr(steps, "shape", None)
     if shape or isinstance(steps, (list, tuple)):
-        given = f"an array of shape {shape}" if shape else f"a list of {len(cast('list[object]', steps))} entries"
+        kind = f"an array of shape {shape}" if shape else f"a list of {len(cast('list[object]', steps))} entries"
         more = "; to take in values that follow the training series, call update(data) first" if updates else ""
         raise ValueError(
-            f"steps is {given}; expected a whole number, how many values to forecast, for example predict(10). To "
+            f"steps is {kind}; expected a whole number, how many values to forecast, for example predict(10). To "
             f"forecast what follows other data, call predict(10, warm_up=data){more}."
         )
     check_integer("steps", steps, 1)
@@ -186,12 +186,12 @@ def open_exogenous(exogenous: SequencesLike, lengths: Array, width: int | None, 
         return [np.empty((n, 0)) for n in lengths]
     if width == 0:
         raise ValueError("exogenous is given, but this forecaster was fitted without. Leave it out, or fit with it.")
-    given, _ = open_series(exogenous, "exogenous", width)
-    if (given.kind != "one") != many or len(given.X) != len(lengths):
-        found = "one array" if given.kind == "one" else f"a list of {len(given.X)}"
+    opened, _ = open_series(exogenous, "exogenous", width)
+    if (opened.kind != "one") != many or len(opened.X) != len(lengths):
+        kind = "one array" if opened.kind == "one" else f"a list of {len(opened.X)}"
         wanted = f"a list of {len(lengths)}" if many else "one array"
-        raise ValueError(f"exogenous is {found}; expected {wanted}, as the series were when fitting.")
-    for i, (e, n) in enumerate(zip(given.X, lengths, strict=True)):
+        raise ValueError(f"exogenous is {kind}; expected {wanted}, as the series were when fitting.")
+    for i, (e, n) in enumerate(zip(opened.X, lengths, strict=True)):
         if len(e) != n:
             raise ValueError(f"exogenous of series {i} has {len(e)} rows; expected {n}, one per step.")
-    return given.X
+    return opened.X

@@ -108,11 +108,11 @@ def _restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, object], r
         raise ValueError("the horizons of the forecasts do not fit")
     rows = np.split(t["members"], np.cumsum(counts[:, 0])[:-1])
     seasonal = np.split(t["seasonal"], np.cumsum(sizes)[:-1])
-    found = [_column(c, rows[i], seasonal[i], t, i) for i, c in enumerate(counts.tolist())]
+    restored = [_column(c, rows[i], seasonal[i], t, i) for i, c in enumerate(counts.tolist())]
     followed = tuple(
         FollowedSeries(
-            tuple(c for c, _ in found[j * dims : (j + 1) * dims]),
-            tuple(p for _, p in found[j * dims : (j + 1) * dims]),
+            tuple(c for c, _ in restored[j * dims : (j + 1) * dims]),
+            tuple(p for _, p in restored[j * dims : (j + 1) * dims]),
             np.asarray(t["states"][j]),
             np.asarray(t["inputs"][j]),
         )
