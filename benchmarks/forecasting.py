@@ -26,8 +26,8 @@ import results
 from echolearn import ESNForecaster, ESNRegressor, Reservoir
 from echolearn.datasets import lorenz, mackey_glass, narma
 from echolearn.exceptions import EchoStateWarning
+from echolearn.states import harvest
 from echolearn.states.closed_loop import run_closed_loop
-from echolearn.states.harvesting import harvest
 
 UNITS, WASHOUT, EPOCHS = 100, 100, 200
 GRID = [

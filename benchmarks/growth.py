@@ -72,7 +72,7 @@ def calibrate():
     B, G = A.astype(np.float32), A.T @ A
     flops = 2048 * 1024**2
     rates = replace(
-        cost_model.TYPICAL,
+        cost_model.TYPICAL_RATES,
         flop=processor_seconds(lambda: B[:, :1000].T @ B, 5) / (2 * 2048 * 1000 * 1024),
         flop64=processor_seconds(lambda: A.T @ A, 5) / flops,
         factor=processor_seconds(lambda: lapack.dpotrf(G), 5) / (1024**3 / 3),
@@ -94,7 +94,7 @@ def calibrate():
         found.append(np.array([forward, backward]) / (K * N) - 2 * N_IN * rates.flop)
     link = np.maximum((found[1] - found[0]) / 48, 0)
     unit = found[0] - 2 * link
-    slower = 1 + N / cost_model.CACHED  # the model's own factor for the way back
+    slower = 1 + N / cost_model.CACHED_UNITS  # the model's own factor for the way back
     H_c = stack(states.H, batch.X, direct=True, intercept=True)
 
     indicator = sparse.csr_array((np.ones(K), (batch.T, np.arange(K))), shape=(CLASSES, K))

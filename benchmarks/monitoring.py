@@ -17,7 +17,7 @@ import numpy as np
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.datasets import mackey_glass
 from echolearn.monitoring import GuardedStream, Monitor
-from echolearn.readout.online import RLS
+from echolearn.readout import RLS
 
 TRAIN, SETTLE, AFTER = 2000, 2000, 1000  # frames to fit to, frames before a fault, frames after its start
 LEVELS = (1e-4, 1e-3)

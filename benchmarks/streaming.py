@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.readout.online import LMS, RLS
+from echolearn.readout import LMS, RLS
 from echolearn.streams import Stream
 
 FEATURES, OUTPUTS, FRAMES, REPEATS = 20, 10, 500, 10

@@ -25,8 +25,8 @@ import results
 from echolearn import ESNForecaster, NVARForecaster, Reservoir, datasets
 from echolearn.exceptions import EchoStateWarning, TrainingWarning
 from echolearn.metrics import valid_time
+from echolearn.states import harvest
 from echolearn.states.closed_loop import run_closed_loop
-from echolearn.states.harvesting import harvest
 
 NAME = "valid_times"
 SIDES = ("reservoirpy", "NVAR", "echolearn fixed", "echolearn learned")

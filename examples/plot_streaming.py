@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from echolearn import ESNClassifier
-from echolearn.readout.online import LMS, RLS
+from echolearn.readout import LMS, RLS
 
 plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
 

@@ -25,7 +25,7 @@ from echolearn import (
     diagnostics,
 )
 from echolearn.gradients import loss_and_gradients
-from echolearn.readout.online import LMS, RLS
+from echolearn.readout import LMS, RLS
 from echolearn.states import harvest
 from echolearn.streams import Stream
 from reliability import odd

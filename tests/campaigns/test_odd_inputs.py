@@ -9,10 +9,10 @@ import pytest
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, datasets, diagnostics, load
 from echolearn.cli.configuration import assignments, read
-from echolearn.gradients.loss import loss_and_gradients
+from echolearn.gradients import loss_and_gradients
 from echolearn.metrics import scorer
-from echolearn.readout.online import LMS, RLS
-from echolearn.states.harvesting import harvest
+from echolearn.readout import LMS, RLS
+from echolearn.states import harvest
 from echolearn.streams import Stream
 from echolearn.tuning.search import tune
 

@@ -9,8 +9,8 @@ import reference as ref
 import toys
 from echolearn import ESNClassifier, load
 from echolearn.fitting.codecs import LabelSetCodec
-from echolearn.gradients.loss import loss_and_gradients
-from echolearn.states.harvesting import harvest
+from echolearn.gradients import loss_and_gradients
+from echolearn.states import harvest
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]

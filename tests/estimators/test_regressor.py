@@ -6,7 +6,7 @@ import pytest
 import reference as ref
 import toys
 from echolearn import ESNRegressor
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 
 X, VALUES = toys.echoes(sequences=8)
 RISING_X = toys.rising()[0]

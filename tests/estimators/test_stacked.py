@@ -13,7 +13,7 @@ from echolearn.modelfile import checkpoint
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.schema import FORMAT
 from echolearn.modelfile.writer import write_tensors
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 from echolearn.training.objectives.stacked import StackedObjective
 from stacks import SEES
 

@@ -111,9 +111,9 @@ def test_a_single_item_stays_on_the_calling_thread():
     assert list(map_in_order(lambda _: threading.current_thread(), [0])) == [threading.current_thread()]
 
 
-@pytest.mark.parametrize("name", threads.VARIABLES)
+@pytest.mark.parametrize("name", threads.THREAD_VARIABLES)
 def test_the_environment_limits_the_threads(name, monkeypatch):
-    for other in threads.VARIABLES:
+    for other in threads.THREAD_VARIABLES:
         monkeypatch.delenv(other, raising=False)
     free = thread_count()
     monkeypatch.setenv(name, "1")
@@ -137,7 +137,7 @@ def test_threadpoolctl_limits_the_threads_also_while_blas_has_one():
 
 
 def test_worker_processes_of_joblib_share_the_cores(monkeypatch):
-    for name in threads.VARIABLES:
+    for name in threads.THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with parallel_config(backend="loky", inner_max_num_threads=1):
         assert Parallel(n_jobs=2)(delayed(thread_count)() for _ in range(2)) == [1, 1]

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echolearn.execution.tree_sum import ARITY, tree_sum
+from echolearn.execution.tree_sum import TERMS_PER_NODE, tree_sum
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -15,7 +15,7 @@ from echolearn.execution.tree_sum import ARITY, tree_sum
 def test_each_node_adds_its_neighbours_from_left_to_right(values):
     def level_by_level(parts):
         while len(parts) > 1:
-            nodes = [parts[start : start + ARITY] for start in range(0, len(parts), ARITY)]
+            nodes = [parts[start : start + TERMS_PER_NODE] for start in range(0, len(parts), TERMS_PER_NODE)]
             parts = [reduce(add, node) for node in nodes]  # `sum` adds differently from Python 3.12 on
         return parts[0] if parts else None
 
@@ -45,5 +45,5 @@ def test_few_partial_sums_wait(count, seed):
 
     values = np.random.default_rng(seed).integers(0, 100, count)
     assert tree_sum(Term(v) for v in values).value == values.sum()
-    levels = 1 + int(np.ceil(np.log(count) / np.log(ARITY)))
+    levels = 1 + int(np.ceil(np.log(count) / np.log(TERMS_PER_NODE)))
     assert peak <= levels + 2

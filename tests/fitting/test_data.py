@@ -13,7 +13,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, load
 from echolearn.exceptions import CheckpointError, InputWarning
 from echolearn.readout import solver
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 
 X, LABELS = toys.labels(sequences=12)
 VALUES = toys.echoes(sequences=12)[1]

@@ -29,7 +29,7 @@ from echolearn.readout.statistics import collect
 from echolearn.readout.view import ReadoutView, Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 
 
 def one_series(n, seed=0, noise=0.0):

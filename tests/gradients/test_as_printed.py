@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
-from echolearn.gradients.loss import loss_and_gradients
+from echolearn.gradients import loss_and_gradients
 from echolearn.reservoir import Reservoir
 from networks import two_directions
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import reference as ref
+from echolearn.gradients import loss_and_gradients
 from echolearn.gradients.batch import batch_gradient, gradient_function
-from echolearn.gradients.loss import loss_and_gradients
 from echolearn.readout.statistics import statistics_of
 from echolearn.readout.view import Task, observe
 from echolearn.reservoir import Reservoir

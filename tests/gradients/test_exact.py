@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 import networks
 import reference as ref
-from echolearn.gradients.exact import error_wrt_states, through_time
+from echolearn.gradients.exact import Gradients, error_wrt_states, through_time
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES, pack
 from echolearn.states import _loops as loops
-from echolearn.states.chunked import SHORTEST, agreement, chunk_count
+from echolearn.states.chunks import MIN_CHUNK_STEPS, agreement, chunk_count
 from echolearn.states.run import States, run
 from networks import forgetful
 
@@ -39,7 +39,7 @@ def test_the_error_at_the_states_is_that_of_eq_30():
 
 
 @pytest.mark.parametrize("activation", list(ACTIVATIONS))
-@pytest.mark.parametrize("lengths", [[1], [5, 3, 3, 1], [2 * loops.FLUSH + 3], [300, 299, 20], [12] * 20])
+@pytest.mark.parametrize("lengths", [[1], [5, 3, 3, 1], [2 * loops.STEPS_PER_FLUSH + 3], [300, 299, 20], [12] * 20])
 def test_the_way_back_is_the_transpose_of_the_way_forward(activation, lengths):
     """<dE/dH, dH> = <gradients, dweights> along random directions, dH by central differences."""
     rng, r, batch = problem(len(lengths), lengths, activation, np.float64)
@@ -134,7 +134,7 @@ def test_the_gradient_of_few_sequences_is_their_sum_to_rounding():
 
 # One long sequence in chunks
 
-LONG = LANES * SHORTEST * 3
+LONG = LANES * MIN_CHUNK_STEPS * 3
 
 
 @settings(max_examples=15, deadline=None)
@@ -180,3 +180,18 @@ def test_errors_pass_through_several_chunks():
     assert found.chunk == 0
     for name in ("W", "W_rec", "bias", "leak"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-10)
+
+
+# Gradients of several batches
+
+
+def test_gradients_are_added_in_place_and_missing_ones_stay_missing():
+    first = Gradients(np.ones((2, 3)), np.arange(4.0), None, np.ones(3), np.zeros(3))
+    W = first.W
+    first += Gradients(np.full((2, 3), 2.0), np.ones(4), None, np.ones(3), np.ones(3))
+    assert first.W is W
+    np.testing.assert_array_equal(first.W, 3)
+    np.testing.assert_array_equal(first.W_rec, [1, 2, 3, 4])
+    np.testing.assert_array_equal(first.bias, 2)
+    np.testing.assert_array_equal(first.leak, 1)
+    assert first.W_fb is None

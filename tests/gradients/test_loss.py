@@ -8,7 +8,7 @@ import pytest
 import networks
 import reference as ref
 import toys
-from echolearn.gradients.loss import loss_and_gradients
+from echolearn.gradients import loss_and_gradients
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS
 

@@ -7,7 +7,7 @@ import pytest
 
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.monitoring import GuardedStream
-from echolearn.readout.online import LMS, RLS
+from echolearn.readout import LMS, RLS
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((1600, 1))

@@ -11,7 +11,7 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.exceptions import InputWarning
 from echolearn.monitoring import GuardedStream, Monitor, _sources
 from echolearn.monitoring.monitor import Observation
-from echolearn.readout.online import LMS, RLS
+from echolearn.readout import LMS, RLS
 
 
 def sines(n=3000, seed=0, noise=0.1):

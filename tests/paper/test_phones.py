@@ -23,7 +23,7 @@ from echolearn.paper.phones import SYSTEMS, PhonePlan, decoding_seconds, estimat
 from echolearn.speech import Corpus, open_corpus
 from echolearn.speech.recognition._decoder import DecodingWeights
 from echolearn.speech.recognition._tuning import tune
-from echolearn.training.cost_model import TYPICAL
+from echolearn.training.cost_model import TYPICAL_RATES
 from recordedprogress import RecordedProgress
 from smallcorpus import arrays, write
 from speechfiles import open_timit, write_timit
@@ -71,10 +71,10 @@ def test_an_impossible_plan_is_refused(changes: dict[str, Any], word: str) -> No
 
 def test_the_estimate_has_every_system_and_their_sum() -> None:
     plan, size = PhonePlan(units=300), CorpusSize.of_synthetic(60_000)
-    costs = {cell.column: cost_of_cell(plan.estimator(cell), size, TYPICAL).seconds for cell in plan.cells()}
+    costs = {cell.column: cost_of_cell(plan.estimator(cell), size, TYPICAL_RATES).seconds for cell in plan.cells()}
     assert 0 < costs["fixed"] < costs["learned"]
     assert costs["stacked"] > 0
-    text = estimate_text(plan, size, TYPICAL)
+    text = estimate_text(plan, size, TYPICAL_RATES)
     assert [line.split()[0] for line in text.splitlines()[2:6]] == list(SYSTEMS)
     minutes, seconds = map(int, re.findall(r"about (\d+):(\d+)", text)[0])
     assert 60 * minutes + seconds == pytest.approx(sum(costs.values()) + 4 * decoding_seconds(size, None), abs=2)

@@ -16,7 +16,7 @@ from echolearn.paper import table1, table1_figures
 from echolearn.paper.table1 import Plan
 from echolearn.reservoir import Reservoir
 from echolearn.speech import Corpus
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 from sampletable import table
 
 

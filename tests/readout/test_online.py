@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import reference as ref
 from echolearn import Reservoir
-from echolearn.readout.online import LMS, RLS
+from echolearn.readout import LMS, RLS
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import statistics_of
 from echolearn.streams import Stream

@@ -24,7 +24,7 @@ from echolearn.readout.statistics import (
 from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 from threadpools import thread_pool
 
 rng = np.random.default_rng(11)

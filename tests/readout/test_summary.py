@@ -7,7 +7,7 @@ import reference as ref
 from echolearn.readout.summary import Summary, delayed, thresholds_of
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._combination import bidirectional_reservoir
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 
 rng = np.random.default_rng(0)
 X = [rng.standard_normal((n, 2)) for n in (9, 17, 5, 17, 30)]

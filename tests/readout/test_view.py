@@ -18,7 +18,7 @@ from echolearn.readout.view import (
 )
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 
 TASKS = [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(pooling="mean"), Task(pooling=2)]
 

@@ -10,7 +10,7 @@ from echolearn.reservoir._detectors import (
     spacings,
     tap_delays,
 )
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 3))

@@ -11,7 +11,7 @@ from echolearn.reservoir import intrinsic_plasticity, synaptic_plasticity
 from echolearn.reservoir._activations import activate
 from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.reservoir._plasticity import _towards_exponential, _towards_gaussian
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 
 
 def divergence(name, spread, gain, bias, z):

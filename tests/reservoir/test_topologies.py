@@ -22,7 +22,7 @@ from echolearn.reservoir._topologies import (
     ring,
     small_world,
 )
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 
 X, VALUES = toys.echoes(sequences=6)
 sizes = st.integers(2, 30)

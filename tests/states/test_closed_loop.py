@@ -65,5 +65,5 @@ def test_a_sparse_recurrence_gives_the_path_of_a_dense_one(monkeypatch):
     reservoir = Reservoir.random(1, 20, random_state=0)
     U, h, x, E = 0.1 * rng.normal(size=(21, 1)), np.zeros((2, 20)), rng.normal(size=(2, 1)), np.empty((9, 2, 0))
     dense = run_closed_loop(reservoir, U, False, h, x, E=E)
-    monkeypatch.setattr(closed_loop, "DENSE", 10)
+    monkeypatch.setattr(closed_loop, "MAX_DENSE_LOOP_UNITS", 10)
     np.testing.assert_allclose(run_closed_loop(reservoir, U, False, h, x, E=E), dense, rtol=1e-10, atol=1e-12)

@@ -1,5 +1,9 @@
 """The two versions of the compiled loops, for few and for many sequences, against each other."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +14,7 @@ from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES, pack
 from echolearn.sequences.selection import block_starts
 from echolearn.states import _kernels as kernels
+from echolearn.states._kernels import COMPILING_TEXT
 from echolearn.states._weights import compressed, padded, padded_positions
 from networks import contracting
 
@@ -105,3 +110,29 @@ def test_errors_from_ahead_enter_at_the_last_step_and_leave_at_the_first(steps):
 def test_tiles_are_as_narrow_as_the_sequences_allow_for(sequences, lanes):
     """A mini-batch of eight sequences, in two shares, fills the lanes of its tiles."""
     assert kernels.lanes_for(sequences, 4) == lanes
+
+
+# One line says that the loops are compiled
+
+
+PROGRAM = """
+import numpy as np
+from echolearn.states import _kernels
+for dtype in ("float32", "float32", "float64"):
+    place, value = np.zeros((0, 2), np.uint32), np.zeros((0, 2), dtype)
+    F, active = np.zeros((1, 2), dtype), np.ones(1, np.int64)
+    h0, a, offsets = np.zeros((1, 2), dtype), np.ones(2, dtype), np.zeros(1, np.int64)
+    _kernels.forward_few((place, value), a, 1, active=active, offsets=offsets, h0=h0, F=F, H=F)
+"""
+
+
+def test_compilation_is_announced_once_with_an_empty_cache_and_never_with_a_full_one(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = []
+    for _ in range(2):
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=120
+        )
+        said.append(run.stderr.count(COMPILING_TEXT))
+        assert run.stdout == ""
+    assert said == [1, 0]

@@ -12,7 +12,7 @@ from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.sequences.batch import LANES, pack, unpack
 from echolearn.sequences.targets import one_hot
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 from echolearn.states.run import run
 
 

@@ -7,14 +7,14 @@ from numba import njit
 from scipy import sparse
 
 from echolearn.states import _simd as simd
-from echolearn.states._kernels import WIDTHS
+from echolearn.states._kernels import TILE_LANES
 from echolearn.states._simd import steps_at_once
 from echolearn.states._weights import compressed
 
 units = st.integers(1, 70)
 dtypes = st.sampled_from(["float32", "float64"])
 seeds = st.integers(0, 10**6)
-widths = st.sampled_from(WIDTHS)
+widths = st.sampled_from(TILE_LANES)
 
 
 # These operations have no way in from Python; a tile is one row, a view of (N, L) here; `lanes` is L zeros.

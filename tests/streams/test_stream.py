@@ -9,8 +9,8 @@ from sklearn.exceptions import NotFittedError
 import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir
-from echolearn.readout.online import LMS, RLS
-from echolearn.states._stepping import advance
+from echolearn.readout import LMS, RLS
+from echolearn.states._steps import advance
 from echolearn.streams import Stream
 
 X, LABELS = toys.labels(sequences=8)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.training import cost_model
-from echolearn.training.cost_model import TYPICAL, Job, nbytes, seconds
+from echolearn.training.cost_model import TYPICAL_RATES, Job, nbytes, seconds
 
 JOB = Job(N=500, n_in=20, n_out=10, connections=10, frames=50_000, held_out=5000, longest=400, batch=4000)
 
@@ -71,37 +71,37 @@ def test_more_work_never_costs_less(N, frames, epochs, softmax, more):
     larger = Job(**{**vars(job), more: 2 * getattr(job, more)})
     if (job.wide, job.iterative) != (larger.wide, larger.iterative):
         return  # from there on all cores solve, or no Gram matrix is made
-    assert seconds(larger, TYPICAL) >= seconds(job, TYPICAL)
+    assert seconds(larger, TYPICAL_RATES) >= seconds(job, TYPICAL_RATES)
     assert nbytes(larger) >= 0.999 * nbytes(job)
 
 
 def test_seconds_are_proportional_to_frames_and_bytes_nearly_constant():
     """Ten times the frames are two more levels of the tree of sums."""
     few, many = (Job(**{**vars(JOB), "frames": K, "epochs": 3, "softmax": True}) for K in (10**6, 10**7))
-    assert seconds(many, TYPICAL) == pytest.approx(10 * seconds(few, TYPICAL), rel=0.05)
+    assert seconds(many, TYPICAL_RATES) == pytest.approx(10 * seconds(few, TYPICAL_RATES), rel=0.05)
     assert nbytes(few) <= nbytes(many) <= nbytes(few) + 2 * 8 * few.M**2
 
 
 def test_epochs_on_the_cross_entropy_are_counted():
     learned = Job(**{**vars(JOB), "epochs": 5, "softmax": True})
     refined = [Job(**{**vars(learned), "refine_epochs": n}) for n in (5, 10)]
-    five, ten = (seconds(job, TYPICAL) for job in refined)
-    one = cost_model.refining(refined[0], TYPICAL) / 5
+    five, ten = (seconds(job, TYPICAL_RATES) for job in refined)
+    one = cost_model.refining(refined[0], TYPICAL_RATES) / 5
     assert ten - five == pytest.approx(5 * one)
-    assert 0.5 * cost_model.epoch(learned, TYPICAL) < one < 2 * cost_model.epoch(learned, TYPICAL)
+    assert 0.5 * cost_model.epoch(learned, TYPICAL_RATES) < one < 2 * cost_model.epoch(learned, TYPICAL_RATES)
 
 
 def test_full_batches_of_large_networks_pass_over_the_data_for_every_readout():
     large = Job(**{**vars(JOB), "N": 10_000, "epochs": 5})
-    batch, full = (cost_model.epoch(Job(**{**vars(large), "batch": b}), TYPICAL) for b in (4000, None))
-    assert full > cost_model.ridge_readout(Job(**{**vars(large), "held_out": 0}), TYPICAL)
+    batch, full = (cost_model.epoch(Job(**{**vars(large), "batch": b}), TYPICAL_RATES) for b in (4000, None))
+    assert full > cost_model.ridge_readout(Job(**{**vars(large), "held_out": 0}), TYPICAL_RATES)
     assert full > 2 * batch
 
 
 def test_measured_rates_are_positive_and_in_proportion_to_the_typical_ones():
     rates = cost_model.measured()
     assert rates.flop > 0
-    assert rates.unit / rates.flop == pytest.approx(TYPICAL.unit / TYPICAL.flop)
+    assert rates.unit / rates.flop == pytest.approx(TYPICAL_RATES.unit / TYPICAL_RATES.flop)
 
 
 X = [np.random.default_rng(0).normal(size=(100, 3)) for _ in range(10)]
@@ -124,7 +124,7 @@ def test_nothing_is_refused_if_the_free_memory_is_unknown(monkeypatch):
 
 def test_a_long_fit_is_announced(monkeypatch, capsys):
     monkeypatch.setattr(cost_model, "available_memory", lambda: 24e9)
-    monkeypatch.setattr(cost_model, "measured", lambda: TYPICAL)
+    monkeypatch.setattr(cost_model, "measured", lambda: TYPICAL_RATES)
     long = Job(**{**vars(JOB), "N": 3000, "frames": 10**6, "epochs": 50})
     for verbose, job in ((0, long), (1, JOB)):
         cost_model.check(job, verbose)
@@ -147,7 +147,7 @@ def changed(job=SMALL, **changes):
 
 def counts(cost):
     """Return how often each elementary operation occurs: the cost where it takes a second, and others no time."""
-    none = dict.fromkeys(vars(TYPICAL), 0.0)
+    none = dict.fromkeys(vars(TYPICAL_RATES), 0.0)
     rest = cost(cost_model.Rates(**none))
     found = {name: cost(cost_model.Rates(**{**none, name: 1.0})) - rest for name in none}
     return {name: value for name, value in found.items() if abs(value) > 1e-9}
@@ -167,7 +167,7 @@ def test_operations_of_one_pass_and_of_one_solution():
     assert counts(lambda r: cost_model.states(SMALL, 10, r)) == approximately(flop=160, column=20, unit=40, link=80)
     assert counts(lambda r: cost_model.gram(SMALL, 10, r)) == approximately(flop64=490, column=70)
     assert counts(lambda r: cost_model.solve(SMALL, r)) == approximately(factor=343 / 3, flop64=294)
-    assert cost_model.solve(SMALL, TYPICAL.scaled(0.0)) == pytest.approx(WIDE)
+    assert cost_model.solve(SMALL, TYPICAL_RATES.scaled(0.0)) == pytest.approx(WIDE)
     back = 1 + 4 / 2500  # the way back waits for memory
     assert counts(lambda r: cost_model.gradient(SMALL, 10, r)) == approximately(
         flop=820, column=170, unit_back=40 * back, link_back=80 * back
@@ -176,20 +176,20 @@ def test_operations_of_one_pass_and_of_one_solution():
     assert counts(lambda r: cost_model.states(doubled, 10, r))["flop64"] == pytest.approx(160)
     two = changed(threads=2)
     for cost in (cost_model.states, cost_model.gram, cost_model.gradient):
-        assert cost(two, 10, TYPICAL) == pytest.approx(cost(SMALL, 10, TYPICAL) / 2)
-    assert cost_model.solve(two, TYPICAL) == cost_model.solve(SMALL, TYPICAL)
+        assert cost(two, 10, TYPICAL_RATES) == pytest.approx(cost(SMALL, 10, TYPICAL_RATES) / 2)
+    assert cost_model.solve(two, TYPICAL_RATES) == cost_model.solve(SMALL, TYPICAL_RATES)
 
 
 def test_operations_of_the_choice_of_a_ridge(monkeypatch):
-    assert cost_model.choose(changed(choose=False), TYPICAL) == 0
+    assert cost_model.choose(changed(choose=False), TYPICAL_RATES) == 0
     assert counts(lambda r: cost_model.choose(SMALL, r)) == approximately(eigen=343)
     monkeypatch.setattr(cost_model, "MAX_COLUMNS_PER_THREAD", 7)
     assert not SMALL.wide
     monkeypatch.setattr(cost_model, "MAX_COLUMNS_PER_THREAD", 6)
     assert SMALL.wide
-    solution = cost_model.solve(SMALL, TYPICAL)
-    assert cost_model.solve(changed(threads=2), TYPICAL) == pytest.approx(solution / 2)
-    assert cost_model.choose(SMALL, TYPICAL) == pytest.approx(len(cost_model.RIDGE_PATH) * solution)
+    solution = cost_model.solve(SMALL, TYPICAL_RATES)
+    assert cost_model.solve(changed(threads=2), TYPICAL_RATES) == pytest.approx(solution / 2)
+    assert cost_model.choose(SMALL, TYPICAL_RATES) == pytest.approx(len(cost_model.RIDGE_PATH) * solution)
     assert counts(lambda r: cost_model.choose(changed(held_out=0), r)) == approximately(eigen=343)
 
 
@@ -241,13 +241,13 @@ def test_operations_of_an_epoch():
 
 def test_seconds_of_a_whole_fit(monkeypatch):
     monkeypatch.setattr(cost_model, "thread_count", lambda: 2)
-    ridge, epoch = cost_model.ridge_readout(SMALL, TYPICAL), cost_model.epoch(SMALL, TYPICAL)
-    assert seconds(SMALL, TYPICAL) == pytest.approx(ridge)
-    assert seconds(changed(epochs=3), TYPICAL) == pytest.approx(3 * epoch + 2 * ridge)
-    both = seconds(changed(epochs=3, softmax=True), TYPICAL)
-    assert both == pytest.approx(3 * epoch + 2 * ridge + cost_model.softmax_readout(SMALL, TYPICAL))
+    ridge, epoch = cost_model.ridge_readout(SMALL, TYPICAL_RATES), cost_model.epoch(SMALL, TYPICAL_RATES)
+    assert seconds(SMALL, TYPICAL_RATES) == pytest.approx(ridge)
+    assert seconds(changed(epochs=3), TYPICAL_RATES) == pytest.approx(3 * epoch + 2 * ridge)
+    both = seconds(changed(epochs=3, softmax=True), TYPICAL_RATES)
+    assert both == pytest.approx(3 * epoch + 2 * ridge + cost_model.softmax_readout(SMALL, TYPICAL_RATES))
     for networks, turns in ((2, 1), (3, 2), (4, 2)):
-        assert seconds(changed(networks=networks), TYPICAL) == pytest.approx(turns * ridge)
+        assert seconds(changed(networks=networks), TYPICAL_RATES) == pytest.approx(turns * ridge)
 
 
 MEDIUM = Job(N=497, n_in=2, n_out=3, connections=2, frames=10**6, longest=100)  # M = 500: 2 MB of a Gram matrix
@@ -257,20 +257,20 @@ K = cost_model.frames_at_once(497) // 1600 * 1600  # frames of a group: whole si
 
 def test_bytes_of_a_pass_for_the_statistics(monkeypatch):
     one = 4 * (497 + 500 + 2)  # bytes of a frame: f(z) and then H_c, H, X
-    levels = int(np.ceil(np.log(np.ceil(10**6 / K)) / np.log(cost_model.ARITY)))
+    levels = int(np.ceil(np.log(np.ceil(10**6 / K)) / np.log(cost_model.TERMS_PER_NODE)))
     assert levels >= 2
     wanted = K * (one + 8 * 500) + (1 + 1 + levels) * GRAM
     assert cost_model.statistics_bytes(MEDIUM) == pytest.approx(wanted)
     two = K * 2 * (one + 8 * 500) + (2 + 1 + levels) * GRAM
     assert cost_model.statistics_bytes(changed(MEDIUM, threads=2)) == pytest.approx(two)
     long = cost_model.frames_at_once(497)  # sixteen sequences of this length are more than a group
-    levels = int(np.ceil(np.log(np.ceil(10**6 / long)) / np.log(cost_model.ARITY)))
+    levels = int(np.ceil(np.log(np.ceil(10**6 / long)) / np.log(cost_model.TERMS_PER_NODE)))
     wanted = long * (one + 8 * 500) + (1 + 1 + levels) * GRAM
     assert cost_model.statistics_bytes(changed(MEDIUM, longest=long)) == pytest.approx(wanted)
     few = changed(MEDIUM, frames=50, threads=2)  # fewer than a group
     assert cost_model.statistics_bytes(few) == pytest.approx(50 * (one + 8 * 500) + 4 * GRAM)
     back = changed(MEDIUM, bidirectional=True, longest=50_000)  # time is not cut, and both directions are kept
-    levels = int(np.ceil(np.log(10**6 / 50_000) / np.log(cost_model.ARITY)))
+    levels = int(np.ceil(np.log(10**6 / 50_000) / np.log(cost_model.TERMS_PER_NODE)))
     wanted = 50_000 * (4 * (2 * 497 + 500 + 2) + 8 * 500) + (1 + 1 + levels) * GRAM
     assert cost_model.statistics_bytes(back) == pytest.approx(wanted)
     monkeypatch.setattr(cost_model, "MAX_COLUMNS_PER_THREAD", 400)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
-from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.exact import Gradients
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.training.optimizers import (

@@ -23,6 +23,7 @@ from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.models import Network
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options
 from echolearn.display.facts import counted
+from echolearn.display.progress import clock
 from echolearn.estimators import (
     ESNClassifier,
     ESNForecaster,
@@ -42,7 +43,6 @@ from echolearn.speech._preparation import default_cache
 from echolearn.speech.recognition import NGramModel, Recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
 from echolearn.speech.recognition._recognizer import load_any
-from echolearn.training.progress import clock
 
 
 @click.command()

@@ -10,7 +10,7 @@ from typing import Generic, Self, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 
-from echolearn.training.progress import clock
+from echolearn.display.progress import clock
 
 INTERVAL = 5.0  # seconds between two plain lines about the same thing
 KNOWN_FROM = 0.01  # of the work: before that, compilation and the like hide the speed

@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from echolearn.cli.progress import Display, StageProgress, TimeLeft, epoch_text, stage_progress, time_text
+from echolearn.display.progress import clock
 from echolearn.paper.cells import Cell, Outcome
 from echolearn.paper.fits import EpochRow
 from echolearn.paper.table1_report import TITLES
-from echolearn.training.progress import clock
 
 FIT, DECODE = "fit", "decode"  # the stages of a cell
 

@@ -28,6 +28,7 @@ from echolearn.cli.options import (
 )
 from echolearn.cli.progress import FitDisplay, StageProgress, stderr
 from echolearn.cluster.connection import use_engine
+from echolearn.display.progress import clock
 from echolearn.estimators import ESNClassifier
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import fit_fingerprint
@@ -39,7 +40,6 @@ from echolearn.speech._phones import phones_of_states, split_state
 from echolearn.speech.recognition import Lexicon, Recognizer, learn_recognizer, read_arpa, read_lexicon
 from echolearn.speech.recognition._training import valid_part
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
-from echolearn.training.progress import clock
 
 SHOWN_CONFUSIONS = 8
 

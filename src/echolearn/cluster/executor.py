@@ -40,7 +40,7 @@ from echolearn.cluster.worker import (
 )
 from echolearn.exceptions import ClusterError
 from echolearn.execution.executor import Item, Prepared
-from echolearn.execution.tree_sum import ARITY, tree_sum
+from echolearn.execution.tree_sum import TERMS_PER_NODE, tree_sum
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
@@ -125,7 +125,7 @@ class ClusterExecutor:
     def map(self, data: Dataset, function: Callable[..., Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield function(data, *item) in order; only few tasks wait, or hold results, at any time."""
         items = list(items)
-        job, waiting = self._job(function, data, many=len(items) > ARITY), deque[Future]()
+        job, waiting = self._job(function, data, many=len(items) > TERMS_PER_NODE), deque[Future]()
         for k, item in enumerate(items):
             waiting.append(self._task(job, function, data, [item], self.slot(k % len(self.slots), len(self.slots))))
             if len(waiting) > 2 * len(self.slots):
@@ -136,10 +136,10 @@ class ClusterExecutor:
     def sum(self, data: Dataset, function: Callable[..., Result], items: Iterable[Item]) -> Result:
         """Return the sum of function(data, *item); each task adds one item, or all items below a node of the tree."""
         items, size = list(items), 1
-        while len(items) // (size * ARITY) >= TASKS * len(self.slots):
-            size *= ARITY
+        while len(items) // (size * TERMS_PER_NODE) >= TASKS * len(self.slots):
+            size *= TERMS_PER_NODE
         starts = range(0, len(items), size)
-        job = self._job(function, data, many=len(starts) > ARITY)
+        job = self._job(function, data, many=len(starts) > TERMS_PER_NODE)
         tasks = []
         for start in starts:
             node = items[start : start + size]
@@ -150,7 +150,7 @@ class ClusterExecutor:
     def keep(self, data: Dataset, function: Callable[..., object], items: Iterable[Item]) -> list[Future]:
         """Return futures of function(data, *item), whose results stay on the workers."""
         items = list(items)
-        job = self._job(function, data, many=len(items) > ARITY)
+        job = self._job(function, data, many=len(items) > TERMS_PER_NODE)
         return [self._task(job, function, data, [item], self.slot(k, len(items))) for k, item in enumerate(items)]
 
     def map_kept(self, function: Callable[[Any], Result], kept: Iterable[Future]) -> Iterator[Result]:
@@ -214,10 +214,10 @@ class ClusterExecutor:
 
     def _tree_sum(self, terms: list[Future]) -> Any:
         """Return the sum, added on the workers; at most ARITY terms are added in this process."""
-        if len(terms) <= ARITY:
+        if len(terms) <= TERMS_PER_NODE:
             return tree_sum(map(self.result, terms))
         while len(terms) > 1:
-            nodes = [terms[start : start + ARITY] for start in range(0, len(terms), ARITY)]
+            nodes = [terms[start : start + TERMS_PER_NODE] for start in range(0, len(terms), TERMS_PER_NODE)]
             terms = [self.submit("sum", add, *node) if len(node) > 1 else node[0] for node in nodes]
         return self.result(terms[0])
 

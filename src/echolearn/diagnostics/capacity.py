@@ -14,7 +14,7 @@ from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import statistics_of
 from echolearn.readout.view import stack
 from echolearn.reservoir import Reservoir
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 from echolearn.validation import Array, as_generator, check_integer, check_positive
 
 if TYPE_CHECKING:  # an optional dependency

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
-LONGEST = 60  # characters of a text
+MAX_TEXT_CHARACTERS = 60  # characters of a text
 
 
 def one_line(thing: object, facts: Iterable[str]) -> str:
@@ -33,4 +33,4 @@ def _value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[:MAX_TEXT_CHARACTERS]}..."

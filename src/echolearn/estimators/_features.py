@@ -14,14 +14,14 @@ from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators._classifier import ESNClassifier
 from echolearn.estimators._regressor import ESNRegressor
 from echolearn.fitting.data import check_names
-from echolearn.gradients.parameters import GRADIENT_RULES
+from echolearn.gradients.loss import GRADIENT_RULES
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._topologies import Topology
 from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
 from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 from echolearn.validation import (
     BOOLEAN,
     Answers,

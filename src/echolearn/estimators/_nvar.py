@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from echolearn.execution.blas import one_blas_thread
 from echolearn.forecasting.nvar import PolynomialFeatures
 from echolearn.forecasting.series import SeriesData, check_steps_ahead
-from echolearn.metrics._forecast_errors import THRESHOLD, step_errors
+from echolearn.metrics._forecast_errors import VALID_ERROR, step_errors
 from echolearn.readout.orthogonal import ORTHOGONAL_RIDGES, OrthogonalFactors
 from echolearn.validation import Answers, Array, SequencesLike, check_integer
 
@@ -197,7 +197,7 @@ class NVARForecaster(BaseEstimator):
                 while alive and at < len(z):
                     Y = self._loop(U, window, min(STEPS_PER_PASS, len(z) - at))
                     window = np.concatenate([window, Y])[-memory - 1 :]
-                    wrong = step_errors(z[at : at + len(Y)], Y[:, 0], np.ones(z.shape[1])) >= THRESHOLD
+                    wrong = step_errors(z[at : at + len(Y)], Y[:, 0], np.ones(z.shape[1])) >= VALID_ERROR
                     total += float(wrong.argmax() if wrong.any() else len(Y))
                     alive, at = not wrong.any(), at + len(Y)
                 count += 1

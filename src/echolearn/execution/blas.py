@@ -9,7 +9,7 @@ from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
-MOST = 64  # threads with which the BLAS of NumPy's and SciPy's wheels is built: no one has limited it to them
+MAX_BLAS_THREADS = 64  # with which the BLAS of NumPy's and SciPy's wheels is built: no one has limited it to them
 
 
 @cache
@@ -70,7 +70,7 @@ def one_blas_thread() -> Iterator[None]:
 def _blas_threads() -> int | None:
     """Return the number of threads of BLAS; None if there is no BLAS to ask, or if it has as many as it can have."""
     counts = [library.num_threads for library in _controller().lib_controllers if library.user_api == "blas"]
-    return min((count for count in counts if count is not None and count < MOST), default=None)
+    return min((count for count in counts if count is not None and count < MAX_BLAS_THREADS), default=None)
 
 
 def thread_limit() -> int | None:

@@ -7,14 +7,7 @@ from pathlib import Path
 
 
 def available_memory() -> float | None:
-    """Return the bytes of memory that this process may still take.
-
-    Returns
-    -------
-    float or None
-        The smallest of what the machine has free, what the process's control group (a container) may still take,
-        and what the process's own limit on its address space leaves. None where the system reports none of them.
-    """
+    """Return the bytes that this process may still take: by machine, container and its own limit; None: unknown."""
     limits = [_machine_memory(), _control_group_memory(), _process_memory()]
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None

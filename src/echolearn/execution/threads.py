@@ -25,10 +25,10 @@ from echolearn.execution.tree_sum import tree_sum
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-NAME = "echolearn-part"
+THREAD_NAME_PREFIX = "echolearn-part"
 
 # Limits on the threads of a process. OpenMP's may be a list, of which the first number counts here.
-VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 
 _thread = local()
 
@@ -40,14 +40,14 @@ def thread_count() -> int:
     threadpoolctl's `threadpool_limits` allows for fewer. It has no influence on the bits of a result.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    given = [os.environ.get(name, "").split(",")[0].strip() for name in VARIABLES]
+    given = [os.environ.get(name, "").split(",")[0].strip() for name in THREAD_VARIABLES]
     limits = [int(text) for text in given if text.isdigit()]
     return max(1, min([cores, *limits, blas.thread_limit() or cores]))
 
 
 @cache
 def _pool(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(count, thread_name_prefix=NAME, initializer=_become_worker)
+    return ThreadPoolExecutor(count, thread_name_prefix=THREAD_NAME_PREFIX, initializer=_become_worker)
 
 
 def _become_worker() -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 Term = TypeVar("Term")
 
-ARITY = 4  # terms that one node of the tree adds, from left to right
+TERMS_PER_NODE = 4  # terms that one node of the tree adds, from left to right
 
 
 def tree_sum(terms: Iterable[Term]) -> Term:
@@ -28,7 +28,7 @@ def tree_sum(terms: Iterable[Term]) -> Term:
         else:
             levels[level].append(term)
         counts[level] += 1
-        if counts[level] == ARITY:
+        if counts[level] == TERMS_PER_NODE:
             add(finish(level), level + 1)
 
     def finish(level: int) -> Term:

@@ -23,6 +23,7 @@ import numpy as np
 from echolearn.cluster.dealing import Dealer, Report
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.cluster.worker import warnings_to
+from echolearn.display.progress import show_if_verbose, shown_by
 from echolearn.exceptions import AbandonedError, CheckpointError
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
@@ -33,7 +34,6 @@ from echolearn.modelfile.checkpoint import STATES, on_save
 from echolearn.readout.network import average
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.history import History
-from echolearn.training.progress import say, shown_by
 from echolearn.validation import user_stacklevel
 
 # the parameters in which the networks differ from one another, or from the estimator
@@ -47,7 +47,7 @@ def fit_ensemble(request: FitRequest, count: int) -> Fit:
     """
 
     def on_done(index: int) -> None:
-        say(request.settings.verbose, f"network {index + 1} of {count}: done")
+        show_if_verbose(request.settings.verbose, f"network {index + 1} of {count}: done")
 
     fit = fit_on_workers if workers_hold(request) else _fit_here
     fitted, stopped = fit(_requests(request, count), on_done)
@@ -190,7 +190,7 @@ class Overseer:
         if kind == "epoch":
             return self._after_epoch(number, *rest)
         if kind == "line":
-            say(1, *rest)
+            show_if_verbose(1, *rest)
         elif kind == "warning":
             category, text = rest
             warnings.warn(text, category, stacklevel=user_stacklevel())

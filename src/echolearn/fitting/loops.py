@@ -28,7 +28,7 @@ from echolearn.sequences.split import SEQUENCES, Split
 from echolearn.states.run import run
 from echolearn.training.history import History
 from echolearn.training.lbfgs import minimize_log
-from echolearn.training.objectives.closed_loop import HeldOutLoops, Score, best_ridge, loop_objective
+from echolearn.training.objectives.valid_time import HeldOutLoops, Score, best_ridge, loop_objective
 from echolearn.training.optimizers import Adam, LearnedWeights, Weights, with_learned
 from echolearn.validation import Array, user_stacklevel
 

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from echolearn import validation
 from echolearn.execution.threads import on_worker_thread, thread_count
-from echolearn.gradients.parameters import GRADIENT_RULES
+from echolearn.gradients.loss import GRADIENT_RULES
 from echolearn.modelfile.checkpoint import matrix_fingerprint, weights_fingerprint
 from echolearn.readout.ridge import RIDGE_PATH
 from echolearn.readout.solver import Ridge

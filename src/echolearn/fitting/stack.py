@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from echolearn import __version__
+from echolearn.display.progress import Progress, show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
 from echolearn.fitting.codecs import TargetCodec
@@ -41,7 +42,6 @@ from echolearn.training.history import History
 from echolearn.training.loop import Schedule, TrainingResult, run_epochs
 from echolearn.training.objectives.stacked import JointPlan, StackedObjective
 from echolearn.training.optimizers import default_step_size
-from echolearn.training.progress import Progress, say
 from echolearn.validation import Array
 
 
@@ -194,7 +194,9 @@ def _fit_layer(
     """Fit a layer by itself to its inputs; True if Ctrl-C ended its learning early."""
     layer, top = request.layers[number - 1], number == len(request.layers)
     settings = layer.settings
-    say(request.params["verbose"], f"layer {number} of {len(request.layers)}: {settings.hidden_units} units")
+    show_if_verbose(
+        request.params["verbose"], f"layer {number} of {len(request.layers)}: {settings.hidden_units} units"
+    )
 
     def as_layer(inputs: Sequence[Array], data: Dataset) -> Dataset:
         per_step = data.per_step or not top
@@ -269,7 +271,7 @@ def _learn_jointly(request: StackRequest, layers: Sequence[FittedLayer]) -> Trai
         strengths=strengths if softmax else None,
         loss=request.codec.error,
     )
-    say(params["verbose"], f"all {len(layers)} layers jointly")
+    show_if_verbose(params["verbose"], f"all {len(layers)} layers jointly")
     checkpoint = None if request.checkpoint is None else _open_checkpoint(request, data, held)
     with Progress(params["verbose"], plan.epochs, request.callback) as progress:
         return run_epochs(

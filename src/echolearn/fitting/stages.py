@@ -16,6 +16,7 @@ from os import PathLike
 import numpy as np
 
 from echolearn import __version__
+from echolearn.display.progress import Progress, RefiningProgress, show_if_verbose
 from echolearn.exceptions import TrainingWarning
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
@@ -44,7 +45,6 @@ from echolearn.training.history import History
 from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives.cross_entropy import CrossEntropyObjective
 from echolearn.training.objectives.ridge import RidgeObjective
-from echolearn.training.progress import Progress, RefiningProgress, say
 from echolearn.validation import Array, check_path, user_stacklevel
 
 Callback = Callable[[dict[str, float]], object]
@@ -90,7 +90,7 @@ class FitContext:
 
     def say(self, text: str) -> None:
         """Print a line if `verbose` is on."""
-        say(self.settings.verbose, text)
+        show_if_verbose(self.settings.verbose, text)
 
 
 @dataclass(frozen=True, kw_only=True)

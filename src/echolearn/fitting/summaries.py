@@ -16,6 +16,7 @@ from typing import cast
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from echolearn.display.progress import show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.settings import NetworkSettings, Parameters
 from echolearn.fitting.stages import Fit, FitRequest
@@ -30,7 +31,6 @@ from echolearn.sequences.batch import group_sequences, pack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.targets import one_hot
 from echolearn.states.run import run
-from echolearn.training.progress import say
 from echolearn.validation import Array
 
 NOW = np.zeros(1, np.int64)  # the delays of units that read the present input only
@@ -128,7 +128,7 @@ def fit_summary(request: FitRequest) -> Fit:
         candidates = [_candidate(name, some, few_T, few_w, settings) for name, some in parts.items()]
         best = min(candidates, key=lambda candidate: candidate.fit.error)
         told = ", ".join(f"{one.name} {one.fit.error:.4f}" for one in candidates)
-        say(settings.verbose, f"leave-one-out errors: {told}; chosen: {best.name}")
+        show_if_verbose(settings.verbose, f"leave-one-out errors: {told}; chosen: {best.name}")
         reservoir, summary = _joined(best.parts)
         if len(choosing) == len(w):
             U = _unfolded(best)

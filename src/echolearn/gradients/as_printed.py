@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.exact import Gradients
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import slope
 from echolearn.sequences.batch import Batch

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.gradients import as_printed, exact
-from echolearn.gradients.exact import error_wrt_states
-from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.exact import Gradients, error_wrt_states
 from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
 from echolearn.readout.view import Observation, Task
 from echolearn.reservoir import Reservoir

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.gradients.exact import through_time
-from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.exact import Gradients, through_time
 from echolearn.readout.orthogonal import OrthogonalFactors
 from echolearn.readout.view import stack
 from echolearn.reservoir import Reservoir

@@ -20,21 +20,39 @@ A look-back of m steps cuts time into blocks of m and treats the state before a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import partial
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn.gradients.gradients import Gradients
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS, activate, is_registered, slope
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.selection import block_starts
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, padded, padded_positions
-from echolearn.states.chunked import CHECK, agreement, chunk_count
+from echolearn.states.chunks import STEPS_PER_COMPARISON, agreement, chunk_count
 from echolearn.states.run import States
 from echolearn.validation import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Derivatives of E in float64; that by W_rec has one value per non-zero entry, in CSR order. They can be added."""
+
+    W: Array
+    W_rec: Array
+    W_fb: Array | None
+    bias: Array | None
+    leak: Array | None
+
+    def __iadd__(self, other: Gradients) -> Gradients:
+        for field in fields(self):
+            mine = getattr(self, field.name)
+            if mine is not None:
+                mine += getattr(other, field.name)
+        return self
 
 
 def error_wrt_states(R: Array, U_h: Array) -> Array:
@@ -59,7 +77,7 @@ def through_time(
         dE_dW_rec, dE_da = _back_registered(reservoir, batch, states, cut, Z)
     elif states.chunk and lookback is None:
         dE_dW_rec, dE_da = _back_in_chunks(reservoir, states, Z)
-    elif len(batch.lengths) < kernels.MANY[dtype.itemsize]:
+    elif len(batch.lengths) < kernels.MIN_PARALLEL_SEQUENCES[dtype.itemsize]:
         W_rec, W_rec_T = reservoir.W_rec, reservoir.W_rec.T.tocsr()
         matrices = (padded(W_rec, dtype)[0], *padded(W_rec_T, dtype))
         a, code = reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation]
@@ -132,7 +150,7 @@ def _backward_many(reservoir: Reservoir, dtype: DTypeLike) -> Callable[..., tupl
 
 
 def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Array, Array]:
-    """Return dE/dW_rec and dE/da of one sequence that ran in chunks (see `states.chunked`).
+    """Return dE/dW_rec and dE/da of one sequence that ran in chunks (see `states/chunks.py`).
 
     Z (K, N) has dE/dH on entry. All chunks are first processed in parallel as if no error came from the next chunk. The
     error that does come (`ahead`) is then carried back by itself and added, until it has faded: the way back is linear,
@@ -163,7 +181,7 @@ def _back_in_chunks(reservoir: Reservoir, states: States, Z: Array) -> tuple[Arr
             end = L
         if not np.abs(ahead).max() > faded:
             break
-        begin = max(0, end - CHECK)
+        begin = max(0, end - STEPS_PER_COMPARISON)
         more = np.zeros((chunks, end - begin, N), Z.dtype)
         more_W_rec, more_a = back(begin, end, more, ahead)
         Z_cut[:, begin:end] += more

@@ -11,9 +11,7 @@ from scipy import sparse
 
 from echolearn.execution.blas import one_blas_thread
 from echolearn.gradients.batch import through_states
-from echolearn.gradients.exact import error_wrt_states
-from echolearn.gradients.gradients import Gradients
-from echolearn.gradients.parameters import GRADIENT_RULES
+from echolearn.gradients.exact import Gradients, error_wrt_states
 from echolearn.readout.network import apply_readout
 from echolearn.readout.ridge import loss, solve
 from echolearn.readout.statistics import Statistics, residual, sample_precision, statistics_of, weighted
@@ -25,7 +23,31 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import check_long_enough, open_sequences
 from echolearn.sequences.selection import Pooling
 from echolearn.sequences.targets import as_class_numbers, open_values, open_weights
-from echolearn.validation import Array, check_boolean, check_each, check_float_dtype, is_number
+from echolearn.validation import (
+    Array,
+    Rule,
+    any_of,
+    check_boolean,
+    check_each,
+    check_float_dtype,
+    is_number,
+    one_of,
+    or_none,
+    whole_number,
+)
+
+# which targets and which steps a gradient covers
+GRADIENT_RULES: dict[str, Rule] = {
+    "washout": whole_number(0),
+    "pooling": any_of(
+        one_of("mean", "last"),
+        whole_number(1),
+        expected="'mean', 'last', or a whole number >= 1 (into how many parts time is cut, each with its own mean)",
+    ),
+    "lookback": or_none(whole_number(1), "the whole sequence"),
+    "targets": one_of("all", "last"),
+    "gradient": one_of("exact", "printed"),
+}
 
 
 @dataclass(frozen=True, eq=False)

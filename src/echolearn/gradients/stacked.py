@@ -46,8 +46,7 @@ from typing import TypeVar
 import numpy as np
 
 from echolearn.execution.threads import map_and_sum, map_in_order
-from echolearn.gradients.exact import error_wrt_states, through_time
-from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.exact import Gradients, error_wrt_states, through_time
 from echolearn.gradients.stacked_network import (
     Layer,
     LayerView,

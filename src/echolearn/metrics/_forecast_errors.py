@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from echolearn.validation import Array, check_integer, check_number, check_positive
 
-THRESHOLD = 0.4  # the normalised error up to which a forecast counts as valid, as in most papers on the subject
+VALID_ERROR = 0.4  # the normalised error up to which a forecast counts as valid, as in most papers on the subject
 
 
 def valid_time(
     true: ArrayLike | Sequence[ArrayLike],
     predicted: ArrayLike | Sequence[ArrayLike],
     *,
-    threshold: float = THRESHOLD,
+    threshold: float = VALID_ERROR,
     dt: float = 1.0,
     lyapunov: float = 1.0,
     scale: ArrayLike | None = None,
@@ -77,7 +77,7 @@ def lyapunov_scaled_error(
     *,
     lyapunov: float,
     dt: float = 1.0,
-    threshold: float = THRESHOLD,
+    threshold: float = VALID_ERROR,
     scale: ArrayLike | None = None,
 ) -> float | Array:
     """Return the error of a forecast with the growth that chaos alone would cause divided out.
@@ -187,7 +187,7 @@ def step_errors(true: Array, predicted: Array, scale: Array) -> Array:
     return np.where(np.isfinite(errors), errors, np.inf)
 
 
-def valid_steps(errors: Array, threshold: float = THRESHOLD) -> int:
+def valid_steps(errors: Array, threshold: float = VALID_ERROR) -> int:
     """Return the number of steps before the first whose error reaches the threshold."""
     wrong = errors >= threshold
     return int(wrong.argmax()) if wrong.any() else len(errors)

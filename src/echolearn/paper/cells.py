@@ -18,7 +18,7 @@ from echolearn.paper.estimate import CorpusSize, cost_of_cell
 from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, layers_of, planned_epochs
 from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus
-from echolearn.training.cost_model import TYPICAL
+from echolearn.training.cost_model import TYPICAL_RATES
 
 Fit = TypeVar("Fit", bound=MeasuredFit)
 Score = TypeVar("Score")
@@ -225,7 +225,7 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
         cells, size = self.plan.cells(), CorpusSize.of(self.corpus)
         if force:
             self.store.remove(cell.name for cell in cells)
-        costs = {cell: cost_of_cell(self.plan.estimator(cell), size, TYPICAL).seconds for cell in cells}
+        costs = {cell: cost_of_cell(self.plan.estimator(cell), size, TYPICAL_RATES).seconds for cell in cells}
         self.progress.plan(costs, self.decoding_work(size))
         kept = {cell: self.store.find(cell.name, self.fingerprint(cell)) for cell in cells}
         done: dict[Cell, tuple[Fit, Score]] = {}

@@ -13,10 +13,10 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
+from echolearn.display.progress import clock
 from echolearn.display.report import Figure, document, figure_blocks, table_block
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.table1_report import aligned, markdown_table, percent
-from echolearn.training.progress import clock
 from echolearn.validation import Array
 
 SCHEMA = 1  # raised when a key of phones.json changes its meaning

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from echolearn import __version__
+from echolearn.display.progress import clock
 from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.estimators._stacked_base import draw_layers
 from echolearn.execution.memory import available_memory
@@ -45,7 +46,6 @@ from echolearn.speech._typing import Progress as StageProgress
 from echolearn.speech.recognition._search import Token
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
-from echolearn.training.progress import clock
 
 Done = Mapping[Cell, tuple[MeasuredFit, "ScoredSystem"]]  # of each finished system its fit and its phones
 

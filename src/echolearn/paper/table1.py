@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from echolearn import __version__
+from echolearn.display.progress import clock
 from echolearn.estimators import ESNClassifier
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
@@ -26,7 +27,6 @@ from echolearn.paper.table1_report import LEVELS, TITLES, Entry, PaperRow, Row, 
 from echolearn.speech import Corpus
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
-from echolearn.training.progress import clock
 
 Settings = Mapping[str, Any]  # parameters of ESNClassifier
 Done = Mapping[

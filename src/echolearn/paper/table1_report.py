@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NotRequired, TypedDict, cast
 
+from echolearn.display.progress import clock
 from echolearn.display.report import Figure, document, figure_blocks, table_block
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.training.progress import clock
 
 
 class Entry(TypedDict):

@@ -13,10 +13,14 @@ from echolearn.validation import Array
 
 # The compiler may reorder and fuse sums, but must not assume that there are no NaN and infinity. A division must not
 # raise, or loops would not be vectorised.
-OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+COMPILER_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "error_model": "numpy",
+}
 
 # What only other compiled code calls needs no way in from Python, which takes about as long to compile as a loop.
-INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INNER_OPTIONS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def _tanh_of(x: float) -> float:
@@ -24,7 +28,7 @@ def _tanh_of(x: float) -> float:
     raise NotImplementedError
 
 
-@overload(_tanh_of, inline="always", strict=False, jit_options=OPTIONS)
+@overload(_tanh_of, inline="always", strict=False, jit_options=COMPILER_OPTIONS)
 def _choose_tanh(x: object) -> Callable[..., object]:
     return _tanh_32 if x == types.float32 else _tanh_64
 
@@ -70,7 +74,7 @@ def _tanh_64(x: float) -> float:
     return t if x > 0 else -t
 
 
-@njit(**INNER, **OPTIONS)
+@njit(**INNER_OPTIONS, **COMPILER_OPTIONS)
 def activate(code: int, z: Array) -> None:
     """Replace z by f(z); the sigmoid is (1 + tanh(z / 2)) / 2, so that one loop serves it and tanh."""
     if code <= 1:
@@ -83,7 +87,7 @@ def activate(code: int, z: Array) -> None:
             z[i] = 0 if z[i] < 0 else z[i]  # in this order NaN stays NaN
 
 
-@njit(**INNER, **OPTIONS)
+@njit(**INNER_OPTIONS, **COMPILER_OPTIONS)
 def times_slope(code: int, f: Array, z: Array) -> None:
     """Multiply z by f', which is computed from the value f: f - f² for the sigmoid, 1 - f² for tanh."""
     if code <= 1:

@@ -7,15 +7,18 @@ There are two versions of each loop. `few` runs one sequence after another, and 
 matrix is given as two (k, N) arrays, whose column i has the indices and values of its row i, padded with zeros. `many`
 runs 4, 8 or 16 sequences in parallel, so that one vector instruction serves all; a sparse matrix is given as CSR.
 Sequence b of step t is row offsets[t] + b stride: with stride 1 the packed batch, with stride L one sequence cut into
-chunks of L steps (see `states.chunked`).
+chunks of L steps (see `chunks.py`).
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numba.core import event
+
+from echolearn.display.progress import show_line
 from echolearn.sequences.batch import LANES
-from echolearn.states import _announcement  # noqa: F401  (listens to the compiler)
 from echolearn.states import _loops as loops
 from echolearn.states._simd import steps_at_once
 from echolearn.validation import Array
@@ -23,9 +26,11 @@ from echolearn.validation import Array
 # The number of sequences from which on `many` is faster, by bytes per number. Measured on a busy machine with 100 and
 # 1000 units: three float32 sequences are 1.3 to 1.5 times faster forward and 0.9 to 2.1 times backward; six float64
 # sequences (10 connections) 0.8 to 1.0 times, eight 1.0 to 1.3 times.
-MANY = {4: 3, 8: 7}
+MIN_PARALLEL_SEQUENCES = {4: 3, 8: 7}
 
-WIDTHS = (4, 8, LANES)  # lanes of a tile
+TILE_LANES = (4, 8, LANES)  # lanes of a tile
+
+COMPILING_TEXT = "echolearn: compiling its loops for this machine (once; a few seconds) ..."
 
 
 def forward_few(
@@ -131,7 +136,7 @@ def lanes_for(sequences: int, itemsize: int) -> int:
 
     Lanes without a sequence take as long as others; so tiles are as narrow as the sequences allow for.
     """
-    return next((lanes for lanes in WIDTHS if sequences <= lanes), WIDTHS[-1])
+    return next((lanes for lanes in TILE_LANES if sequences <= lanes), TILE_LANES[-1])
 
 
 def _tiles(M: Array, L: int) -> Array:
@@ -146,3 +151,25 @@ def _tiles(M: Array, L: int) -> Array:
 def _from_tiles(tiles: Array, L: int, B: int) -> Array:
     """Return tiles as one row per sequence (B, N)."""
     return np.asarray(tiles.reshape(len(tiles), -1, L).transpose(0, 2, 1).reshape(len(tiles) * L, -1)[:B])
+
+
+class Announcement(event.Listener):
+    """A listener to numba that prints `COMPILING_TEXT` when the first function of echolearn is not in its cache.
+
+    numba reports a compilation only if its cache has no result for it.
+    """
+
+    def __init__(self) -> None:
+        self.made = False
+
+    def on_start(self, compilation: Any) -> None:
+        """Print the line, unless it was printed before or the function is someone else's."""
+        if not self.made and compilation.data["dispatcher"].py_func.__module__.startswith("echolearn."):
+            self.made = True
+            show_line(COMPILING_TEXT)
+
+    def on_end(self, compilation: object) -> None:
+        """Do nothing: the end of a compilation shows itself."""
+
+
+event.register("numba:compile", Announcement())

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from numba import njit
 
-from echolearn.states._activations import INNER, OPTIONS, activate, times_slope
+from echolearn.states._activations import COMPILER_OPTIONS, INNER_OPTIONS, activate, times_slope
 from echolearn.states._simd import Lanes, add_outer, add_product, load, store
 from echolearn.validation import Array
 
-FLUSH = 256  # steps after which float32 partial sums are added to float64 ones
+STEPS_PER_FLUSH = 256  # steps after which float32 partial sums are added to float64 ones
 
 
-@njit(cache=True, **OPTIONS)
+@njit(cache=True, **COMPILER_OPTIONS)
 def forward_few(
     place: Array,
     value: Array,
@@ -50,7 +50,7 @@ def forward_few(
                 H[r, i] = h[i]
 
 
-@njit(cache=True, **OPTIONS)
+@njit(cache=True, **COMPILER_OPTIONS)
 def forward_many(
     lanes: Lanes,
     indptr: Array,
@@ -89,7 +89,7 @@ def forward_many(
             store(lanes, h, H, r, stride, live)
 
 
-@njit(cache=True, **OPTIONS)
+@njit(cache=True, **COMPILER_OPTIONS)
 def backward_few(
     place: Array,
     place_T: Array,
@@ -140,13 +140,13 @@ def backward_few(
                 for i in range(N):
                     part_W[k, i] += z[i] * before[place[k, i]]
             unflushed += 1
-            if unflushed == FLUSH:
+            if unflushed == STEPS_PER_FLUSH:
                 _flush(part_W, part_a, sum_W, sum_a)
                 unflushed = 0
     _flush(part_W, part_a, sum_W, sum_a)
 
 
-@njit(**INNER, **OPTIONS)
+@njit(**INNER_OPTIONS, **COMPILER_OPTIONS)
 def _flush(part_W: Array, part_a: Array, sum_W: Array, sum_a: Array) -> None:
     """Add the partial sums to the float64 ones, and set them to zero."""
     for i in range(part_a.shape[0]):
@@ -158,7 +158,7 @@ def _flush(part_W: Array, part_a: Array, sum_W: Array, sum_a: Array) -> None:
             part_W[k, i] = 0
 
 
-@njit(cache=True, **OPTIONS)
+@njit(cache=True, **COMPILER_OPTIONS)
 def backward_many(
     lanes: Lanes,
     indptr: Array,
@@ -225,14 +225,14 @@ def backward_many(
             add_outer(lanes, indptr, indices, Z, before, dE_dW_rec)
 
 
-@njit(**INNER, **OPTIONS)
+@njit(**INNER_OPTIONS, **COMPILER_OPTIONS)
 def _copy(source: Array, target: Array) -> None:
     """Copy one tile to another."""
     for i in range(target.shape[0]):
         target[i] = source[i]
 
 
-@njit(**INNER, **OPTIONS)
+@njit(**INNER_OPTIONS, **COMPILER_OPTIONS)
 def _at_drive(a: Array, error: Array, f: Array, before: Array, delta: Array, z: Array, dE_da: Array) -> None:
     """Compute delta += dE/dh, z = a delta, dE/da += delta (f - h_{t-1}) and, for the previous step, delta *= 1 - a."""
     for i in range(delta.shape[0]):

@@ -18,30 +18,30 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from echolearn.states._activations import INNER
+from echolearn.states._activations import INNER_OPTIONS
 from echolearn.validation import Array
 
 Lanes = tuple[int, ...]  # as many zeros as a tile has lanes
 Value = Any  # a value, a type or a builder of LLVM or numba, which have no types
 
-CHAINS = 4  # partial sums of a row, so that an addition need not wait for the previous one
-STEPS = 8  # tiles whose outer products are summed at once, if each has at most HALF lanes; otherwise half as many
-HALF = 8
-BLOCK = 32  # bytes of the rows that are transposed at once: a vector of every processor since 2013
+PARTIAL_SUMS = 4  # partial sums of a row, so that an addition need not wait for the previous one
+TILES_PER_SUM = 8  # outer products that are summed at once, if each has at most HALF_LANES lanes; otherwise half
+HALF_LANES = 8
+BLOCK_BYTES = 32  # bytes of the rows that are transposed at once: a vector of every processor since 2013
 
 _INT = ir.IntType(64)
 _INT32 = ir.IntType(32)
 _FUSE = ("contract",)  # a product and a sum may be one instruction
 
 
-@njit(nogil=True, error_model="numpy", **INNER)
+@njit(nogil=True, error_model="numpy", **INNER_OPTIONS)
 def add_product(lanes: Lanes, indptr: Array, indices: Array, data: Array, h: Array, z: Array) -> None:
     """Add A h to z for a CSR matrix A and tiles h, z."""
     for i in range(z.shape[0] // len(lanes)):
         _add_row(lanes, indices, data, indptr[i], indptr[i + 1], h, z, i)
 
 
-@njit(nogil=True, error_model="numpy", **INNER)
+@njit(nogil=True, error_model="numpy", **INNER_OPTIONS)
 def add_outer(lanes: Lanes, indptr: Array, indices: Array, Z: Array, H: Array, out: Array) -> None:
     """Add Σ_s Z_s H_s' to out at the places of a CSR pattern; Z, H (`steps_at_once`, N L): the tiles of some steps."""
     N = Z.shape[1] // len(lanes)
@@ -49,11 +49,11 @@ def add_outer(lanes: Lanes, indptr: Array, indices: Array, Z: Array, H: Array, o
         _add_dots(lanes, indices, indptr[i], indptr[i + 1], Z, H, i, N, out)
 
 
-@njit(nogil=True, error_model="numpy", **INNER)
+@njit(nogil=True, error_model="numpy", **INNER_OPTIONS)
 def load(lanes: Lanes, M: Array, r: int, stride: int, live: int, tile: Array) -> None:
     """Set lane b of a tile to M[r + b stride] for the live lanes, and to zero for those that have ended."""
     N, L = M.shape[1], len(lanes)
-    block = min(L, BLOCK // M.itemsize)
+    block = min(L, BLOCK_BYTES // M.itemsize)
     whole = N // block * block
     for i in range(0, whole, block):
         for b in range(0, L, block):
@@ -63,11 +63,11 @@ def load(lanes: Lanes, M: Array, r: int, stride: int, live: int, tile: Array) ->
             tile[i * L + b] = M[r + b * stride, i] if b < live else 0
 
 
-@njit(nogil=True, error_model="numpy", **INNER)
+@njit(nogil=True, error_model="numpy", **INNER_OPTIONS)
 def store(lanes: Lanes, tile: Array, M: Array, r: int, stride: int, live: int) -> None:
     """Set M[r + b stride] to lane b of a tile for the live lanes."""
     N, L = M.shape[1], len(lanes)
-    block = min(L, BLOCK // M.itemsize)
+    block = min(L, BLOCK_BYTES // M.itemsize)
     whole = N // block * block
     for i in range(0, whole, block):
         for b in range(0, L, block):
@@ -79,12 +79,12 @@ def store(lanes: Lanes, tile: Array, M: Array, r: int, stride: int, live: int) -
 
 def steps_at_once(lanes: int) -> int:
     """Return the number of tiles of so many lanes whose outer products `add_outer` sums at once."""
-    return STEPS if lanes <= HALF else STEPS // 2
+    return TILES_PER_SUM if lanes <= HALF_LANES else TILES_PER_SUM // 2
 
 
 def _block_of(lanes: int, itemsize: int) -> int:
     """Return the number of lanes, and of units, that are transposed at once."""
-    return min(lanes, BLOCK // itemsize)
+    return min(lanes, BLOCK_BYTES // itemsize)
 
 
 @intrinsic
@@ -105,7 +105,7 @@ def _add_row(
         context, builder, signature, arguments = given
         L, indices, data, start, stop, h, z, i = _opened(context, builder, signature, arguments)
         vector = ir.VectorType(data.type.pointee, L)
-        sums = [cgutils.alloca_once(builder, vector) for _ in range(CHAINS)]
+        sums = [cgutils.alloca_once(builder, vector) for _ in range(PARTIAL_SUMS)]
         for s in sums:
             builder.store(_zeros(vector), s)
 
@@ -115,9 +115,9 @@ def _add_row(
             term = builder.fmul(w, _get(builder, h, _times(builder, j, L), L), flags=_FUSE)
             builder.store(builder.fadd(builder.load(s), term, flags=_FUSE), s)
 
-        rest = builder.srem(builder.sub(stop, start), _INT(CHAINS))
+        rest = builder.srem(builder.sub(stop, start), _INT(PARTIAL_SUMS))
         whole = builder.sub(stop, rest)
-        with cgutils.for_range_slice(builder, start, whole, _INT(CHAINS), intp=_INT) as (p, _):
+        with cgutils.for_range_slice(builder, start, whole, _INT(PARTIAL_SUMS), intp=_INT) as (p, _):
             for c, s in enumerate(sums):
                 add_term(builder.add(p, _INT(c)), s)
         with cgutils.for_range_slice(builder, whole, stop, _INT(1), intp=_INT) as (p, _):

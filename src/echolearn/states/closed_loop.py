@@ -12,7 +12,7 @@ from echolearn.reservoir._activations import activate, leaky_update
 from echolearn.sequences.batch import Batch
 from echolearn.validation import Array
 
-DENSE = 1000  # units up to which these loops are faster with a dense W_rec
+MAX_DENSE_LOOP_UNITS = 1000  # units up to which these loops are faster with a dense W_rec
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def loop_outputs(
 ) -> Iterator[Array]:
     """Yield the outputs (B, dims) of `run_closed_loop`, step by step, for callers that may stop early."""
     a, N = reservoir.leak, reservoir.N
-    W_rec = reservoir.W_rec.T.toarray() if N <= DENSE else reservoir.W_rec.T
+    W_rec = reservoir.W_rec.T.toarray() if N <= MAX_DENSE_LOOP_UNITS else reservoir.W_rec.T
     bias = 0.0 if reservoir.bias is None else reservoir.bias
     U = np.ascontiguousarray(U)  # the order in which a saved readout is loaded: the same sums, to the bit
     for t, e in enumerate(E):

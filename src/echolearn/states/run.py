@@ -13,7 +13,7 @@ from echolearn.sequences.batch import Batch
 from echolearn.sequences.targets import one_hot, without_missing
 from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive, padded
-from echolearn.states.chunked import run_in_chunks
+from echolearn.states.chunks import run_in_chunks
 from echolearn.states.closed_loop import Start
 from echolearn.validation import Array
 
@@ -98,7 +98,7 @@ def run(
     units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
     active, offsets = batch.active, batch.offsets
     chunk = 0
-    if len(batch.lengths) >= kernels.MANY[dtype.itemsize]:
+    if len(batch.lengths) >= kernels.MIN_PARALLEL_SEQUENCES[dtype.itemsize]:
         W_rec = compressed(reservoir.W_rec, dtype)
         kernels.forward_many(W_rec, *units, active=active, offsets=offsets, stride=1, h0=h0, F=F, H=H, keep_F=keep_F)
     else:

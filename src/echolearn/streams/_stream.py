@@ -21,7 +21,7 @@ from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS, is_registered
 from echolearn.sequences.selection import Pooling
-from echolearn.states._stepping import advance
+from echolearn.states._steps import advance
 from echolearn.validation import (
     Array,
     check_boolean,

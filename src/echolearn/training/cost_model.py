@@ -12,10 +12,11 @@ from functools import cache
 
 import numpy as np
 
+from echolearn.display.progress import clock, show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
-from echolearn.execution.tree_sum import ARITY
+from echolearn.execution.tree_sum import TERMS_PER_NODE
 from echolearn.readout import softmax
 from echolearn.readout.large import conjugate_gradients, trackers
 from echolearn.readout.large.sketch import SAMPLE_FRAMES, SKETCH_RANK
@@ -24,11 +25,10 @@ from echolearn.readout.solver import solver_for
 from echolearn.readout.statistics import MAX_COLUMNS_PER_THREAD, MAX_COLUMNS_PER_TILE
 from echolearn.readout.view import frames_at_once
 from echolearn.sequences.batch import LANES
-from echolearn.training.progress import clock, say
 
-ANNOUNCE = 60.0  # seconds from which on a fit is announced
-STRENGTHS = 4  # strengths of the softmax readout that are typically tried before the held-out cross entropy rises
-SPARE = 20e6  # bytes of compiled loops, thread stacks and small arrays
+ANNOUNCED_SECONDS = 60.0  # seconds from which on a fit is announced
+TYPICAL_STRENGTHS = 4  # of the softmax readout that are tried before the held-out cross entropy rises
+SPARE_BYTES = 20e6  # bytes of compiled loops, thread stacks and small arrays
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ class Rates:
         return Rates(**{name: factor * value for name, value in vars(self).items()})
 
 
-TYPICAL = Rates()
-CACHED = 2500  # units with which the way back through time waits for memory as long as it computes
-NARROW = 1.5  # the time of a flop in a product with few columns, relative to that in a wide one
+TYPICAL_RATES = Rates()
+CACHED_UNITS = 2500  # units with which the way back through time waits for memory as long as it computes
+NARROW_PRODUCT_FACTOR = 1.5  # the time of a flop in a product with few columns, relative to that in a wide one
 
 
 def states(job: Job, K: float, r: Rates) -> float:
@@ -123,7 +123,7 @@ def gradient(job: Job, K: float, r: Rates) -> float:
     """Return the time of the gradient over K frames: dE/dH = 2 (H_c U - T) U', back through time, dE/dW = X'Z."""
     products = 2 * (job.M * job.n_out + job.N * job.n_out + job.n_in * job.N) * _flop(job, r)
     copies = (job.M + job.N + 2 * job.n_out) * r.column
-    through_time = job.N * (r.unit_back + job.connections * r.link_back) * (1 + job.N / CACHED)
+    through_time = job.N * (r.unit_back + job.connections * r.link_back) * (1 + job.N / CACHED_UNITS)
     return K * (products + copies + through_time) / job.threads
 
 
@@ -137,7 +137,7 @@ def ridge_readout(job: Job, r: Rates) -> float:
 
 def _solved_by_passes(job: Job, K: float, r: Rates) -> float:
     """Return the time of U by conjugate gradients over K frames, at most: one pass for each of them."""
-    products = NARROW * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
+    products = NARROW_PRODUCT_FACTOR * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
     return (conjugate_gradients.MAX_SOLVER_ITERATIONS + 1) * (states(job, K, r) + products)
 
 
@@ -148,7 +148,7 @@ def softmax_readout(job: Job, r: Rates) -> float:
     step = 2 * job.M * rank * job.n_out / softmax.FRAMES_PER_BATCH + 4 * job.M * job.n_out / job.threads
     inverse = job.M * rank**2 * (r.factor / 3 + 2 * r.flop64)
     exponentials = 2 * K * job.n_out * r.column / job.threads
-    strengths = 1 if job.refine_epochs else STRENGTHS
+    strengths = 1 if job.refine_epochs else TYPICAL_STRENGTHS
     return strengths * (states(job, K, r) + K * step * _flop(job, r) + exponentials + inverse)
 
 
@@ -170,7 +170,16 @@ def epoch(job: Job, r: Rates) -> float:
     if job.iterative and job.batch is None:  # U is solved by passes over all the data
         return _solved_by_passes(job, K, r) + states(job, K, r) + gradient(job, K, r) + states(job, job.held_out, r)
     if job.iterative:
-        updates = NARROW * trackers.ITERATIONS_PER_BATCH * 4 * job.M * job.n_out * _flop(job, r) * K / job.threads
+        updates = (
+            NARROW_PRODUCT_FACTOR
+            * trackers.ITERATIONS_PER_BATCH
+            * 4
+            * job.M
+            * job.n_out
+            * _flop(job, r)
+            * K
+            / job.threads
+        )
         return passes_over * states(job, K, r) + updates + gradient(job, K, r) + states(job, job.held_out, r)
     validation = states(job, job.held_out, r) + 2 * job.held_out * job.M * job.n_out * _flop(job, r)
     learning = passes_over * states(job, K, r) + gram(job, K, r) + solutions * solve(job, r) + gradient(job, K, r)
@@ -206,7 +215,9 @@ def statistics_bytes(job: Job) -> float:
     if job.wide:
         tiles = job.threads * MAX_COLUMNS_PER_TILE**2 * 8
         return at_work * working + K * job.M * (job.itemsize + 8) + tiles + job.M**2 * 8
-    levels = math.ceil(math.log(math.ceil(job.frames / K), ARITY))  # of the tree of sums; one sum waits on each
+    levels = math.ceil(
+        math.log(math.ceil(job.frames / K), TERMS_PER_NODE)
+    )  # of the tree of sums; one sum waits on each
     return at_work * (working + 8 * job.M) + (job.threads + 1 + max(1, levels)) * job.M**2 * 8
 
 
@@ -236,13 +247,13 @@ def learning_bytes(job: Job) -> float:
 def nbytes(job: Job) -> float:
     """Return the largest number of bytes in use at any time of the fit, beside the data."""
     if job.iterative:
-        return SPARE + iterative_bytes(job)
+        return SPARE_BYTES + iterative_bytes(job)
     steps = [ridge_bytes(job)]
     if job.softmax:
         steps.append(softmax_bytes(job))
     if job.epochs:
         steps.append(learning_bytes(job))
-    return SPARE + max(steps) * min(job.networks, thread_count())
+    return SPARE_BYTES + max(steps) * min(job.networks, thread_count())
 
 
 def iterative_bytes(job: Job) -> float:
@@ -268,7 +279,7 @@ def measured() -> Rates:
             start = now()
             A @ A
             times.append(now() - start)
-    return TYPICAL.scaled(min(times) / (2 * 512**3 * TYPICAL.flop))
+    return TYPICAL_RATES.scaled(min(times) / (2 * 512**3 * TYPICAL_RATES.flop))
 
 
 def check(job: Job, verbose: int) -> None:
@@ -282,11 +293,11 @@ def check(job: Job, verbose: int) -> None:
             f"{', shorter sequences' if job.epochs and learning_bytes(job) > ridge_bytes(job) else ''}"
             f"{', dtype=float32' if job.itemsize == 8 else ''} or more memory."
         )
-    if verbose and seconds(job, TYPICAL) > ANNOUNCE / 4:
+    if verbose and seconds(job, TYPICAL_RATES) > ANNOUNCED_SECONDS / 4:
         long = seconds(job, measured())
-        if long > ANNOUNCE:
+        if long > ANNOUNCED_SECONDS:
             free = "" if have is None else f"; you have {_size(have)}"
-            say(verbose, f"this fit needs about {_size(need)} and {clock(long)}{free}")
+            show_if_verbose(verbose, f"this fit needs about {_size(need)} and {clock(long)}{free}")
 
 
 def _size(count: float) -> str:

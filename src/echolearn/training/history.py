@@ -13,19 +13,13 @@ if TYPE_CHECKING:  # an optional dependency
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-SHOWN_ROWS = 60  # of the table in a notebook; the middle of a longer history is left out
+MAX_ROWS_SHOWN = 60  # of the table in a notebook; the middle of a longer history is left out
 
 
 class History(list[dict[str, float]]):
     """A list with one row (a dict of numbers by name) per epoch, which prints as a table.
 
     In a notebook it shows as a table too; `plot` draws the errors.
-
-    Examples
-    --------
-    >>> rows = [{"epoch": 1, "error": 0.5, "valid_error": 0.6}, {"epoch": 2, "error": 0.4, "valid_error": 0.3}]
-    >>> History(rows)
-    <History: 2 epochs, error 0.5 to 0.4, best valid error 0.3 in epoch 2>
     """
 
     def __str__(self) -> str:
@@ -43,21 +37,15 @@ class History(list[dict[str, float]]):
         if not self:
             return escape(repr(self))
         head, *rows = self._cells()
-        if len(rows) > SHOWN_ROWS:
-            rows = [*rows[: SHOWN_ROWS // 2], ["…"] * len(head), *rows[-SHOWN_ROWS // 2 :]]
+        if len(rows) > MAX_ROWS_SHOWN:
+            rows = [*rows[: MAX_ROWS_SHOWN // 2], ["…"] * len(head), *rows[-MAX_ROWS_SHOWN // 2 :]]
         cells = ["".join(f"<th>{escape(name)}</th>" for name in head)]
         cells += ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
         body = "".join(f"<tr>{row}</tr>" for row in cells)
         return f"<table><caption>{escape(self.summary())}</caption>{body}</table>"
 
     def summary(self) -> str:
-        """Return the history in a few words.
-
-        Returns
-        -------
-        str
-            The number of epochs, the first and the last error, the best validation error, and the seconds.
-        """
+        """Return the history in a few words."""
         if not self:
             return "no epochs"
         first, last = self[0], self[-1]
@@ -78,18 +66,7 @@ class History(list[dict[str, float]]):
         return min(validated, key=lambda row: row["valid_error"]) if validated else None
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the errors of every epoch on training and on validation data; the best epoch is marked.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes, default=None
-            Where to draw. None: in a new figure.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure, which a notebook shows. Needs matplotlib (`pip install 'echolearn[report]'`).
-        """
+        """Plot the errors of every epoch on training and on validation data; the best epoch is marked."""
         axes = prepared_axes(axes)
         from matplotlib.ticker import MaxNLocator
 

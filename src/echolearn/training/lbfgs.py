@@ -14,8 +14,8 @@ from scipy import optimize
 from echolearn.training.optimizers import Weights
 from echolearn.validation import Array
 
-MEMORY = 20  # pairs of steps and gradient differences that the curvature is estimated from
-FAR = 100.0  # the logarithm, above that of the start, at which an error counts that is not finite
+MEMORY_PAIRS = 20  # pairs of steps and gradient differences that the curvature is estimated from
+DIVERGED_LOG_ERROR = 100.0  # the logarithm, above that of the start, at which an error counts that is not finite
 
 ValueAndGradient = Callable[[Weights], tuple[float, Weights]]
 
@@ -35,10 +35,10 @@ def minimize_log(
         try:
             value, gradient = objective(_unflattened(p, start))
         except (FloatingPointError, np.linalg.LinAlgError):
-            return first + FAR, np.zeros_like(p)
+            return first + DIVERGED_LOG_ERROR, np.zeros_like(p)
         slope = _flattened(gradient) / value
         if not (np.isfinite(value) and value > 0 and np.isfinite(slope).all()):
-            return first + FAR, np.zeros_like(p)
+            return first + DIVERGED_LOG_ERROR, np.zeros_like(p)
         return float(np.log(value)), slope
 
     def after(intermediate_result: optimize.OptimizeResult) -> None:
@@ -54,7 +54,13 @@ def minimize_log(
         jac=True,
         method="L-BFGS-B",
         callback=after,
-        options={"maxiter": iterations, "maxfun": 3 * iterations + 20, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0},
+        options={
+            "maxiter": iterations,
+            "maxfun": 3 * iterations + 20,
+            "maxcor": MEMORY_PAIRS,
+            "ftol": 0.0,
+            "gtol": 0.0,
+        },
     )
 
 

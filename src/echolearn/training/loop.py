@@ -4,18 +4,138 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from echolearn.exceptions import TrainingWarning
-from echolearn.modelfile.checkpoint import Checkpoint
+from echolearn.modelfile.checkpoint import Checkpoint, Shape
+from echolearn.modelfile.layout import Facts, Tensors
+from echolearn.sequences.batch import draw_minibatches
 from echolearn.training.history import History
-from echolearn.training.minibatches import MiniBatches
-from echolearn.training.objectives.objective import Objective, Pause, Snapshot
-from echolearn.validation import user_stacklevel
+from echolearn.validation import Array, user_stacklevel
+
+Snapshot = TypeVar("Snapshot")  # the weights of an objective at one time
+Pause = Callable[[], object]  # called where the state of training is complete and may be kept
+
+
+class Objective(Protocol[Snapshot]):
+    """What is minimised, and the weights while it is minimised.
+
+    error_name: the name of its error in the history; step_size: shown in the history and in warnings; validates:
+    whether there are held-out data; batch_size: sequences per mini-batch (None: one step per epoch, on all of them);
+    lengths: the number of steps of each training sequence.
+    """
+
+    error_name: str
+    step_size: float
+
+    @property
+    def validates(self) -> bool: ...
+
+    @property
+    def batch_size(self) -> int | None: ...
+
+    @property
+    def lengths(self) -> Array: ...
+
+    def begin_epoch(self, pause: Pause) -> None:
+        """Prepare for the steps of an epoch; `pause` may be called where the state can be kept."""
+
+    def step(self, which: Array, done: float) -> tuple[float, float]:
+        """Take a step on some sequences; return their total error and number of targets.
+
+        done: epochs since the start of the training, with their fraction.
+        """
+
+    def end_epoch(self) -> None:
+        """Complete an epoch after its steps."""
+
+    def validation_error(self) -> float:
+        """Return the error of the newest weights on the held-out data."""
+
+    def measurements(self) -> dict[str, float]:
+        """Return measurements of the last step, such as norms of gradients."""
+
+    def row(self, number: int, measurements: dict[str, float], seconds: float) -> dict[str, float]:
+        """Return the row of history of epoch `number` beside its errors; seconds: since the start."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest weights; later steps must not change them."""
+
+    def restart(self, snapshot: Snapshot) -> None:
+        """Start again from a snapshot, with a smaller step size and an optimizer without memory."""
+
+    def is_stable(self, snapshot: Snapshot) -> bool:
+        """Return whether these weights give finite results."""
+
+    def pack(self, name: str, snapshot: Snapshot) -> Tensors:
+        """Return the arrays of a snapshot for a checkpoint, under names that begin with `name`."""
+
+    def unpack(self, name: str, tensors: Tensors) -> Snapshot:
+        """Return the snapshot that `pack` was given."""
+
+    def shapes(self) -> dict[str, Shape]:
+        """Return the shapes of all arrays that a checkpoint may hold, by name."""
+
+    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
+
+    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
+        """Resume from what `state_dict` returned."""
+
+
+@dataclass
+class MiniBatches:
+    """The mini-batches of one epoch, how many are done, and the error so far, summed over n targets.
+
+    batches: the indices of the sequences of each; before: the state of the generator from which they were drawn.
+    """
+
+    batches: list[Array]
+    before: Mapping[str, object] | None = None
+    done: int = 0
+    error: float = 0.0
+    n: float = 0.0
+
+    @classmethod
+    def draw(cls, lengths: Array, size: int | None, rng: np.random.Generator) -> MiniBatches:
+        """Draw the mini-batches of an epoch; with size None, all sequences are one batch and nothing is drawn."""
+        if size is None:
+            return cls([np.arange(len(lengths))])
+        before = rng.bit_generator.state
+        return cls(draw_minibatches(lengths, size, rng), before)
+
+    @classmethod
+    def resume(cls, state: Facts, lengths: Array, size: int | None, rng: np.random.Generator) -> MiniBatches:
+        """Return the mini-batches of a `state_dict`; rng is left in the state after they were drawn."""
+        rng.bit_generator.state = state["before"]
+        minibatches = cls.draw(lengths, size, rng)
+        minibatches.done = int(state["done"])
+        minibatches.error, minibatches.n = float(state["error"]), float(state["n"])
+        if not minibatches.between:
+            raise ValueError(f"{minibatches.done} of {len(minibatches.batches)} mini-batches are done")
+        return minibatches
+
+    def state_dict(self) -> Facts:
+        """Return the plain values from which `resume` continues."""
+        return {"before": self.before, "done": self.done, "error": self.error, "n": self.n}
+
+    def left(self) -> Iterator[tuple[float, Array]]:
+        """Yield the mini-batches that are not done, each with the share of the epoch that lies before it."""
+        for i, which in list(enumerate(self.batches))[self.done :]:
+            yield i / len(self.batches), which
+
+    def add(self, error: float, n: float) -> None:
+        """Count one more mini-batch as done, with its total error over n targets."""
+        self.done, self.error, self.n = self.done + 1, self.error + error, self.n + n
+
+    @property
+    def between(self) -> bool:
+        """Whether some mini-batches are done and some are left: only then is there a state inside the epoch to keep."""
+        return 0 < self.done < len(self.batches)
 
 
 @dataclass(frozen=True)

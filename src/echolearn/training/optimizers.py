@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
-from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.exact import Gradients
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import rescaled
 from echolearn.validation import Array
@@ -67,77 +67,24 @@ class Adam:
 
     An optimizer is immutable: `step` returns new weights together with the optimizer for the next step. The estimators
     use Adam by default; use the class directly to train weights along `loss_and_gradients` yourself.
-
-    Parameters
-    ----------
-    count : int, default=0
-        The number of steps so far. Leave it and the other parameters at their defaults to start.
-    first : dict of arrays, default=None
-        Running means of the gradients, by the name of the weights. None: zeros.
-    second : dict of arrays, default=None
-        Running means of the squares of the gradients. None: zeros.
-
-    See Also
-    --------
-    echolearn.gradients.loss_and_gradients : The gradients for `step`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from echolearn.training.optimizers import Adam
-    >>> weights, optimizer = {"W": np.array([1.0, -2.0])}, Adam()
-    >>> for _ in range(200):
-    ...     weights, optimizer = optimizer.step(weights, {"W": 2 * weights["W"]}, 0.05)
-    >>> bool(abs(weights["W"]).max() < 0.01)  # the minimum of |W|²
-    True
     """
 
     memories: ClassVar[tuple[str, ...]] = ("first", "second")
 
-    count: int = 0
-    first: Weights | None = None
-    second: Weights | None = None
+    count: int = 0  # the number of steps so far
+    first: Weights | None = None  # running means of the gradients, by the name of the weights; None: zeros
+    second: Weights | None = None  # running means of the squares of the gradients; None: zeros
 
     def state(self) -> tuple[float, dict[str, Weights]]:
         """Return the number of steps and the running means, for a checkpoint."""
         return self.count, {} if self.first is None else {"first": self.first, "second": self.second or {}}
 
     def resume(self, number: float, kept: dict[str, Weights]) -> Adam:
-        """Return the optimizer of a checkpoint.
-
-        Parameters
-        ----------
-        number : float
-            The number of steps so far.
-        kept : dict
-            The running means, as `state` returns them.
-
-        Returns
-        -------
-        Adam
-            An optimizer that continues after these steps.
-        """
+        """Return the optimizer of a checkpoint."""
         return Adam(int(number), kept.get("first"), kept.get("second"))
 
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Adam]:
-        """Return the weights after one step, and the optimizer for the next.
-
-        Parameters
-        ----------
-        weights : dict of arrays
-            The weights by their names.
-        gradients : dict of arrays
-            The derivatives of the error with respect to the weights, under the same names.
-        alpha : float
-            The step size.
-
-        Returns
-        -------
-        weights : dict of arrays
-            The new weights. The given ones are not changed.
-        optimizer : Adam
-            The optimizer for the next step.
-        """
+        """Return the weights after one step, and the optimizer for the next."""
         first = self.first or {k: np.zeros_like(w) for k, w in weights.items()}
         second = self.second or first
         first = {k: 0.9 * first[k] + 0.1 * g for k, g in gradients.items()}

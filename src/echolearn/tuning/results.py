@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 
 from echolearn import __version__
 from echolearn.display.facts import one_line
+from echolearn.display.progress import clock
 from echolearn.display.report import Figure, document, figure_blocks, table_block
 from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.training.progress import clock
 from echolearn.tuning.space import Options
 from echolearn.validation import Array
 

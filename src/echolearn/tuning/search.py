@@ -14,12 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
-from echolearn.display.bar import Bar
-from echolearn.display.screen import tell
+from echolearn.display.progress import Bar, clock, show_line
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import open_sequences
 from echolearn.sequences.targets import open_targets
-from echolearn.training.progress import clock
 from echolearn.tuning.backtesting import backtest
 from echolearn.tuning.results import Settings, Tuning
 from echolearn.tuning.space import Options, Space, checked_space, initial_values, pipeline_prefix, suggested
@@ -337,7 +335,7 @@ class _Progress(Bar):
         self.study = study
         self.started, self.earlier = time.perf_counter(), self.finished
         if self.shown and self.earlier:
-            tell(f"resuming after {self.earlier} finished trials")
+            show_line(f"resuming after {self.earlier} finished trials")
 
     @property
     def finished(self) -> int:

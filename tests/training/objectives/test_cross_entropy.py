@@ -104,15 +104,17 @@ def test_steps_fall_to_a_twentieth(monkeypatch):
     run_epochs(o, Schedule(5), rng=rng())
     weights, readout = np.array(sizes[::2]), np.array(sizes[1::2])
     assert len(weights) == 15
-    assert (weights[0], readout[0]) == (module.STEP, module.RATE)
-    np.testing.assert_allclose(weights / module.STEP, readout / module.RATE)
+    assert (weights[0], readout[0]) == (module.REFINING_STEP_FACTOR, module.REFINING_RATE)
+    np.testing.assert_allclose(weights / module.REFINING_STEP_FACTOR, readout / module.REFINING_RATE)
     assert (np.diff(weights) < 0).all()
     assert 0.05 <= readout[-1] < 0.2
 
 
 def test_the_step_size_is_a_share_of_that_of_the_epochs_before():
-    assert objective(step_size=0.02).step_size == pytest.approx(module.STEP * 0.02)
-    assert objective(step_size=5.0, optimizer="fista").step_size == module.STEP * default_step_size("adam", 7)
+    assert objective(step_size=0.02).step_size == pytest.approx(module.REFINING_STEP_FACTOR * 0.02)
+    assert objective(step_size=5.0, optimizer="fista").step_size == module.REFINING_STEP_FACTOR * default_step_size(
+        "adam", 7
+    )
 
 
 def test_without_a_batch_size_all_sequences_are_one_mini_batch():

@@ -5,7 +5,7 @@ import pytest
 
 import toys
 from echolearn.gradients.batch import batch_gradient
-from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.exact import Gradients
 from echolearn.readout import trackers
 from echolearn.readout.ridge import loss, solve, squared_error
 from echolearn.readout.statistics import collect
@@ -305,9 +305,9 @@ def test_a_restart_has_smaller_steps_and_forgets_what_the_optimizer_and_the_read
     o = objective(batch_size=4, step_size=1.0)
     run_one_epoch(o, 1, halves)
     o.restart(RESERVOIR)
-    assert o.step_size == pytest.approx(module.BACKOFF)
+    assert o.step_size == pytest.approx(module.STEP_BACKOFF)
     assert o.snapshot() is RESERVOIR
-    anew = objective(batch_size=4, step_size=module.BACKOFF)
+    anew = objective(batch_size=4, step_size=module.STEP_BACKOFF)
     for each in (o, anew):
         run_one_epoch(each, 1, halves)
     np.testing.assert_array_equal(o.snapshot().W, anew.snapshot().W)

@@ -135,7 +135,7 @@ def test_softmax_readouts_take_preconditioned_steps_slower_below_the_top():
     for number, (U, layer) in enumerate(zip(before, o.network.layers, strict=True)):
         G = o.running.kept[f"{number}.sums"].G / 50
         penalty = np.diag(np.append(np.full(len(U) - 1, 1e-2), 0.0))
-        rate = module.RATE if number == len(before) - 1 else module.LOWER_RATE
+        rate = module.REFINING_RATE if number == len(before) - 1 else module.LOWER_RATE
         towards = np.linalg.solve(G + penalty, found.dE_dV[number] / found.n + penalty @ U)
         np.testing.assert_allclose(layer.U - U, -rate * 0.1 * towards, rtol=1e-4, atol=1e-7)
 

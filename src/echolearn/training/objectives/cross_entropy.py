@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from echolearn.gradients.batch import through_states
-from echolearn.gradients.gradients import Gradients
+from echolearn.gradients.exact import Gradients
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.network import Network, probabilities, sum_of_errors
@@ -27,13 +27,13 @@ from echolearn.readout.view import Task, observe
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, split_minibatch
 from echolearn.sequences.dataset import Dataset
-from echolearn.training.objectives.objective import Pause
-from echolearn.training.objectives.ridge import FALL, LearningPlan, gives_finite_states, weight_shapes
+from echolearn.training.loop import Pause
+from echolearn.training.objectives.ridge import STEP_FALL_SHARE, LearningPlan, gives_finite_states, weight_shapes
 from echolearn.training.optimizers import Adam, LearnedWeights, default_step_size, finite_norms, weights_under
 from echolearn.validation import Array
 
-STEP = 0.3  # the step size of the weights, in units of that of the epochs on the squared error
-RATE = 1.0  # the rate of V; `readout.softmax.RATE` is for states that do not change
+REFINING_STEP_FACTOR = 0.3  # the step size of the weights, in units of that of the epochs on the squared error
+REFINING_RATE = 1.0  # the rate of V; `readout.softmax.RATE` is for states that do not change
 
 
 @dataclass(eq=False)
@@ -89,7 +89,9 @@ class CrossEntropyObjective:
         self.readout = PreconditionedMomentum(network.readout.U, inverse, strength, data.dtype)
         reservoir = network.reservoir
         self.learned = LearnedWeights(reservoir, plan.learn, plan.learn_leak, Adam())
-        self.step_size = STEP * (plan.step_size if plan.optimizer == "adam" else default_step_size("adam", reservoir.N))
+        self.step_size = REFINING_STEP_FACTOR * (
+            plan.step_size if plan.optimizer == "adam" else default_step_size("adam", reservoir.N)
+        )
 
     @property
     def validates(self) -> bool:
@@ -109,15 +111,17 @@ class CrossEntropyObjective:
     def step(self, which: Array, done: float) -> tuple[float, float]:
         reservoir, task, V = self.learned.reservoir, self.task, self.readout.V
 
-        def part(data: Dataset, which: Array) -> EntropyGradient:
+        def gradient_of_group(data: Dataset, which: Array) -> EntropyGradient:
             return entropy_gradient(reservoir, task, V, data.batch(which))
 
-        found = self.data.sum(part, split_minibatch(which, self.data.lengths, self.plan.threads, reservoir.N))
+        found = self.data.sum(
+            gradient_of_group, split_minibatch(which, self.data.lengths, self.plan.threads, reservoir.N)
+        )
         gradients = self.learned.by_weight(found.gradients)
         finite_norms(gradients, found.loss)
-        fall = 1 - FALL * done / self.plan.epochs
+        fall = 1 - STEP_FALL_SHARE * done / self.plan.epochs
         self.learned.step(gradients, self.step_size * fall)
-        self.readout.step(found.dE_dV / (found.n or 1.0), RATE * fall)  # without any target, dE_dV is 0
+        self.readout.step(found.dE_dV / (found.n or 1.0), REFINING_RATE * fall)  # without any target, dE_dV is 0
         return found.loss, found.n
 
     def end_epoch(self) -> None:

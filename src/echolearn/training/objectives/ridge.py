@@ -23,7 +23,7 @@ from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.batch import group_sequences, split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
-from echolearn.training.objectives.objective import Pause
+from echolearn.training.loop import Pause
 from echolearn.training.optimizers import (
     Adam,
     Fista,
@@ -35,11 +35,11 @@ from echolearn.training.optimizers import (
 )
 from echolearn.validation import Array
 
-FALL = 0.95  # share by which the step size falls from the first mini-batch to the last
-BACKOFF = 0.3  # factor of the step size after an epoch has diverged
+STEP_FALL_SHARE = 0.95  # share by which the step size falls from the first mini-batch to the last
+STEP_BACKOFF = 0.3  # factor of the step size after an epoch has diverged
 
 # Folders of a checkpoint whose arrays have the shapes of the weights.
-FOLDERS = ("weights", *Fista.memories, *Adam.memories, "reservoir", "began", "best", "safe")
+CHECKPOINT_FOLDERS = ("weights", *Fista.memories, *Adam.memories, "reservoir", "began", "best", "safe")
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class RidgeObjective:
         else:
             found, n = self._minibatch_gradient(self.minibatches, which)
         falls = self.plan.optimizer == "adam"
-        step_size = self.step_size * (1 - FALL * (done / self.plan.epochs) if falls else 1)
+        step_size = self.step_size * (1 - STEP_FALL_SHARE * (done / self.plan.epochs) if falls else 1)
         gradients = self.learned.by_weight(found.gradients)
         self.norms = finite_norms(gradients)
         self.learned.step(clip_gradients(gradients, self.norms, self.plan.clip), step_size)
@@ -148,13 +148,15 @@ class RidgeObjective:
         def of_seen(seen: Observation) -> BatchGradient:
             return batch_gradient(reservoir, task, gradient, U, seen, with_statistics=with_statistics)
 
-        def part(data: Dataset, which: Array) -> BatchGradient:
+        def gradient_of_group(data: Dataset, which: Array) -> BatchGradient:
             return of_seen(observe_sequences(reservoir, task, data, which))
 
         if tracker.kept is not None:
             found = self.data.executor.sum_kept(of_seen, tracker.kept)
         else:
-            found = self.data.sum(part, group_sequences(self.data.lengths, whole_groups(self.data, reservoir.N)))
+            found = self.data.sum(
+                gradient_of_group, group_sequences(self.data.lengths, whole_groups(self.data, reservoir.N))
+            )
         return found, tracker.finish(found.statistics)
 
     def _minibatch_gradient(self, tracker: MiniBatchTracker, which: Array) -> tuple[BatchGradient, float]:
@@ -163,10 +165,10 @@ class RidgeObjective:
         kept = tracker.observe(reservoir, split_minibatch(which, lengths, self.plan.threads, reservoir.N))
         U, n = tracker.update(kept, lengths[which].sum() / lengths.sum())
 
-        def part(seen: tuple[Observation, object]) -> BatchGradient:
+        def gradient_of_kept(seen: tuple[Observation, object]) -> BatchGradient:
             return batch_gradient(reservoir, task, gradient, U, seen[0])
 
-        return self.data.executor.sum_kept(part, kept), n
+        return self.data.executor.sum_kept(gradient_of_kept, kept), n
 
     def end_epoch(self) -> None:
         if self.plan.renormalize:
@@ -190,7 +192,7 @@ class RidgeObjective:
         return self.learned.reservoir
 
     def restart(self, snapshot: Reservoir) -> None:
-        self.step_size *= BACKOFF
+        self.step_size *= STEP_BACKOFF
         self._start(snapshot)
         self.tracker.reset()
 
@@ -224,13 +226,13 @@ class RidgeObjective:
 def weight_shapes(reservoir: Reservoir) -> dict[str, Shape]:
     """Return the shapes of all arrays of a checkpoint that have the shapes of the weights, by name."""
     weights = reservoir.weights().items()
-    return {f"{folder}/{name}": value.shape for folder in FOLDERS for name, value in weights}
+    return {f"{folder}/{name}": value.shape for folder in CHECKPOINT_FOLDERS for name, value in weights}
 
 
 def gives_finite_states(reservoir: Reservoir, data: Dataset) -> bool:
     """Return whether all states of the data are finite."""
 
-    def part(data: Dataset, which: Array) -> bool:
+    def is_finite_in_group(data: Dataset, which: Array) -> bool:
         return bool(np.isfinite(run(reservoir, data.batch(which)).H).all())
 
-    return all(data.map(part, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))
+    return all(data.map(is_finite_in_group, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))

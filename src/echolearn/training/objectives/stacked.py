@@ -25,9 +25,9 @@ from echolearn.readout.trackers import TURNOVERS_PER_EPOCH
 from echolearn.readout.view import MAX_FRAMES_PER_PASS
 from echolearn.sequences.batch import group_sequences, split_evenly
 from echolearn.sequences.dataset import Dataset
-from echolearn.training.objectives.cross_entropy import RATE
-from echolearn.training.objectives.objective import Pause
-from echolearn.training.objectives.ridge import FALL
+from echolearn.training.loop import Pause
+from echolearn.training.objectives.cross_entropy import REFINING_RATE
+from echolearn.training.objectives.ridge import STEP_FALL_SHARE
 from echolearn.training.optimizers import Adam, LearnedWeights, finite_norms, weights_under
 from echolearn.validation import Array
 
@@ -127,7 +127,7 @@ class StackedObjective:
             for layer, s, strength in zip(network.layers, statistics, strengths, strict=True):
                 inverse = ExactFit(layer.U, layer.ridge, s).preconditioner(strength, data.dtype)
                 self.readouts.append(PreconditionedMomentum(layer.U, inverse, strength, data.dtype))
-        self.rates = [LOWER_RATE] * (len(statistics) - 1) + [RATE]
+        self.rates = [LOWER_RATE] * (len(statistics) - 1) + [REFINING_RATE]
         self.running = RunningPass(statistics)
         self.learned = [
             LearnedWeights(layer.reservoir, learn, learn_leak, Adam(), prefix=f"{i}.")
@@ -156,7 +156,7 @@ class StackedObjective:
         self.running.share = float(lengths[which].sum() / lengths.sum())
         batches = [data.batch(part) for part in split_evenly(which, lengths, 2)]
         found = stacked_gradients(self.network, batches, data.n_out, per_step=data.per_step, full_pass=self.running)
-        self._update(found, 1 - FALL * done / self.plan.epochs)
+        self._update(found, 1 - STEP_FALL_SHARE * done / self.plan.epochs)
         return found.loss, found.n
 
     def _update(self, found: StackedGradients, fall: float) -> None:

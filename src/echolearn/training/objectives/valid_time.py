@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.gradients.closed_loop import Series, factored, one_step, several_steps
-from echolearn.metrics._forecast_errors import THRESHOLD, step_errors
+from echolearn.metrics._forecast_errors import VALID_ERROR, step_errors
 from echolearn.reservoir import Reservoir
 from echolearn.states.closed_loop import loop_outputs
 from echolearn.states.run import run
@@ -20,8 +20,8 @@ from echolearn.training.lbfgs import ValueAndGradient
 from echolearn.training.optimizers import LearnedWeights, Weights, finite_norms, with_learned
 from echolearn.validation import Array
 
-STARTS = 20  # closed loops by which weights and ridges are chosen
-SMALLEST = 1e-16  # errors below count as this one: float64 has no smaller ones
+LOOP_STARTS = 20  # closed loops by which weights and ridges are chosen
+MIN_ERROR = 1e-16  # errors below count as this one: float64 has no smaller ones
 
 Score = tuple[float, float]  # the mean valid time in steps, then minus the mean logarithm of the error: compare as is
 
@@ -55,7 +55,7 @@ class HeldOutLoops:
     def of(cls, series: list[Series], begin: list[int]) -> HeldOutLoops:
         """Spread `STARTS` loops over the first halves of the held-out ends, which begin at these steps."""
         lengths = np.array([len(s.T) for s in series]) - begin
-        share = np.maximum(1, np.round(STARTS * lengths / lengths.sum())).astype(int)
+        share = np.maximum(1, np.round(LOOP_STARTS * lengths / lengths.sum())).astype(int)
         starts = [
             np.unique(b + np.linspace(0, n // 2, count, endpoint=False).astype(int))
             for b, n, count in zip(begin, lengths, share, strict=True)
@@ -87,9 +87,9 @@ def _follow(reservoir: Reservoir, U: Array, s: Series, at: Array, h: Array) -> t
     outputs = loop_outputs(reservoir, U, s.direct, h, s.X[at, :dims], E=s.X[rows, dims:])
     for t, y in enumerate(outputs):
         errors = step_errors(s.T[rows[t]], y, np.ones(dims))
-        alive &= (errors < THRESHOLD) & (t < left)
+        alive &= (errors < VALID_ERROR) & (t < left)
         valid += alive
-        logs += np.where(alive, np.log10(np.clip(errors, SMALLEST, 1.0)), 0.0)
+        logs += np.where(alive, np.log10(np.clip(errors, MIN_ERROR, 1.0)), 0.0)
         if not alive.any():
             break
     return valid, logs / left

@@ -20,7 +20,7 @@ from echolearn.states._weights import compressed, drive
 from echolearn.states.run import run
 from echolearn.validation import Array, check_float_dtype
 
-FRAMES = 8192  # frames of several sequences that are run at once
+MAX_FRAMES_PER_RUN = 8192  # frames of several sequences that are run at once
 
 
 def harvest(
@@ -87,7 +87,7 @@ def harvest(
         return which, states
 
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        for which, states in map_in_order(states_of, group_sequences(lengths, FRAMES)):
+        for which, states in map_in_order(states_of, group_sequences(lengths, MAX_FRAMES_PER_RUN)):
             for i, H in zip(which, states, strict=True):
                 out[i] = H
     return given.in_given_form(out)
@@ -97,7 +97,9 @@ def _may_be_padded(reservoir: Reservoir, lengths: Array, dtype: np.dtype[np.gene
     """Return whether sequences are so many, and of so similar lengths, that padding them costs less than packing."""
     one_way = reservoir.backward is None and reservoir.W_fb is None and not is_registered(reservoir.activation)
     return (
-        one_way and len(lengths) >= kernels.MANY[dtype.itemsize] and len(lengths) * lengths.max() < 1.5 * lengths.sum()
+        one_way
+        and len(lengths) >= kernels.MIN_PARALLEL_SEQUENCES[dtype.itemsize]
+        and len(lengths) * lengths.max() < 1.5 * lengths.sum()
     )
 
 

@@ -9,13 +9,13 @@ import reference as ref
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES, pack
-from echolearn.states import chunked
-from echolearn.states.chunked import SHORTEST, agreement, chunk_count
+from echolearn.states import chunks
+from echolearn.states.chunks import MIN_CHUNK_STEPS, agreement, chunk_count
 from echolearn.states.run import run
 from networks import forgetful
 
 DTYPE = np.dtype("float32")
-LONG = LANES * SHORTEST * 3
+LONG = LANES * MIN_CHUNK_STEPS * 3
 
 
 @settings(max_examples=25, deadline=None)
@@ -50,7 +50,7 @@ def test_a_network_that_does_not_forget_runs_step_by_step(activation, monkeypatc
     batch = pack([x], DTYPE)
     found, without_F = run(r, batch), run(r, batch, keep_F=False)
     assert found.chunk == 0
-    monkeypatch.setattr(chunked, "SHORTEST", 10**9)
+    monkeypatch.setattr(chunks, "MIN_CHUNK_STEPS", 10**9)
     np.testing.assert_array_equal(found.H, run(r, batch).H)
     np.testing.assert_array_equal(without_F.H, found.H)
 
@@ -60,7 +60,7 @@ def test_slow_units_and_short_sequences_run_step_by_step():
     r = Reservoir(**w, activation="tanh")
     assert run(r, pack([x], DTYPE)).chunk == LONG // LANES
     assert run(r, pack([x], np.float64)).chunk == 2 * LONG // LANES  # half as many chunks
-    assert run(r, pack([x[: LANES * SHORTEST - 1]], DTYPE)).chunk == 0
+    assert run(r, pack([x[: LANES * MIN_CHUNK_STEPS - 1]], DTYPE)).chunk == 0
     assert run(r, pack([x, x], DTYPE)).chunk == 0
     w["leak"] = np.full(8, 0.01)
     assert run(Reservoir(**w, activation="tanh"), pack([x], DTYPE)).chunk == 0

@@ -22,8 +22,8 @@ from echolearn.states import _kernels as kernels
 from echolearn.states._weights import compressed, drive
 from echolearn.validation import Array
 
-SHORTEST = 64  # the least steps of a chunk (chosen, not measured)
-CHECK = 64  # steps of the second run between two comparisons with the first
+MIN_CHUNK_STEPS = 64  # the least steps of a chunk (chosen, not measured)
+STEPS_PER_COMPARISON = 64  # steps of the second run between two comparisons with the first
 
 
 def agreement(dtype: DTypeLike) -> float:
@@ -49,7 +49,7 @@ def run_in_chunks(reservoir: Reservoir, X: Array, X_fb: Array | None, h0: Array,
     L = K // chunks
     # Without connections, a unit would forget its start by a factor 1 - a per step.
     forgotten = np.log(agreement(dtype)) / np.log1p(-min(0.9, reservoir.leak.min()))
-    if max(SHORTEST, 2 * forgotten) > L:
+    if max(MIN_CHUNK_STEPS, 2 * forgotten) > L:
         return 0
     units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
     forward_many = partial(kernels.forward_many, compressed(reservoir.W_rec, dtype), *units, keep_F=F is not H)
@@ -67,8 +67,8 @@ def run_in_chunks(reservoir: Reservoir, X: Array, X_fb: Array | None, h0: Array,
         return H_cut[:, end - 1].copy()
 
     start[1:] = forward(0, L, start)[:-1]
-    for begin in range(0, L, CHECK):
-        end = min(begin + CHECK, L)
+    for begin in range(0, L, STEPS_PER_COMPARISON):
+        end = min(begin + STEPS_PER_COMPARISON, L)
         before = H_cut[:, end - 1].copy()
         fed = None if X_fb is None else X_fb[left:].reshape(chunks, L, -1)[:, begin:end]
         F_cut[:, begin:end] = drive(reservoir, X_cut[:, begin:end], fed)

@@ -6,11 +6,11 @@ import math
 
 from numba import njit
 
-from echolearn.states._activations import INNER, OPTIONS, activate
+from echolearn.states._activations import COMPILER_OPTIONS, INNER_OPTIONS, activate
 from echolearn.validation import Array
 
 
-@njit(cache=True, **OPTIONS)
+@njit(cache=True, **COMPILER_OPTIONS)
 def advance(
     X: Array,
     W: Array,
@@ -68,7 +68,7 @@ def advance(
     return -1
 
 
-@njit(**INNER, **OPTIONS)
+@njit(**INNER_OPTIONS, **COMPILER_OPTIONS)
 def _softmax(y: Array) -> None:
     """Replace logits by their softmax."""
     top = y[0]

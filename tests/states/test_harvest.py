@@ -10,7 +10,7 @@ import reference as ref
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES
-from echolearn.states.harvesting import harvest
+from echolearn.states import harvest
 
 
 @pytest.mark.parametrize("activation", list(ACTIVATIONS))

@@ -6,7 +6,7 @@ import pytest
 import reference as ref
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS
-from echolearn.states._stepping import advance
+from echolearn.states._steps import advance
 from echolearn.states._weights import compressed
 
 
