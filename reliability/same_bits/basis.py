@@ -31,7 +31,7 @@ HOMES = {
     "synaptic_plasticity": ("reservoir", "reservoir.plasticity", "reservoir._plasticity"),
     "LMS": ("readout", "readout.online"),
     "RLS": ("readout", "readout.online"),
-    "Stream": ("streams", "estimators.streams"),
+    "Stream": ("streams", "streams._stream", "estimators.streams"),
     "on": ("cluster",),
     "tune": ("tuning",),
     "export_model": ("export",),

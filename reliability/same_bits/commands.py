@@ -276,7 +276,7 @@ def command_train_recognition(run: Run) -> Any:
 
 def numbers(path: str) -> Any:
     """A file of JSON without times and origins."""
-    return json.dumps(without(json.loads(Path(path).read_text()), {*TIMES, *ORIGINS}), indent=1)
+    return json.dumps(without(json.loads(Path(path).read_text()), {*TIMES, *ORIGINS}), indent=1, sort_keys=True)
 
 
 def networks(folder: str) -> dict[str, Any]:
