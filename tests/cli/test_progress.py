@@ -54,7 +54,7 @@ def test_one_fit_has_a_bar_on_a_terminal() -> None:
 
 
 def test_one_fit_is_plain_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     out = io.StringIO()
     with progress.FitDisplay(Console(file=out)) as display:
         display.start(2)

@@ -41,7 +41,7 @@ def test_a_table_is_plain_lines_where_there_is_no_terminal() -> None:
 
 
 def test_lines_are_printed_between_epochs_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     out = io.StringIO()
     lines = table1_progress(Console(file=out, width=200))
     cell = Cell(5, "W_m1", 0)
@@ -53,7 +53,7 @@ def test_lines_are_printed_between_epochs_of_a_table(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_progress_of_two_systems(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     out = io.StringIO()
     fixed, learned = Cell(8, "fixed", 0), Cell(8, "learned", 0)
     with RunLines(Console(file=out, force_terminal=terminal, width=200), PHONES_WORDING) as display:

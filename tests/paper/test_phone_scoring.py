@@ -248,7 +248,7 @@ def test_recognition_is_tuned_on_valid(corpus: Corpus, tables: dict[str, Any]) -
             return TunedDecoder(task.decoder, 2, 0.0)
 
     watched = Watched(**{f: getattr(task, f) for f in PhoneScoring.__dataclass_fields__})
-    valid, test = level_errors(model, corpus, "recognition", lambda: watched)
+    valid, test = level_errors(model, corpus, "recognition", watched)
     assert calls == [{corpus.utterances[k] for k in corpus.which("valid")}]
     again = task.evaluate("test", recognise(task.decoder, part_probabilities(model, corpus, "test"))).total.error_rate
     assert test == again

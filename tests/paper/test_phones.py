@@ -18,7 +18,7 @@ from echolearn.paper import phones
 from echolearn.paper.cells import Cell
 from echolearn.paper.estimate import CorpusSize, cost_of_cell
 from echolearn.paper.fits import planned_epochs
-from echolearn.paper.phone_scoring import TRIALS, PhoneScoring, part_probabilities, recognise
+from echolearn.paper.phone_scoring import DECODER_TRIALS, PhoneScoring, part_probabilities, recognise
 from echolearn.paper.phones import SYSTEMS, PhonePlan, decoding_seconds, estimate_text
 from echolearn.speech import Corpus, open_corpus
 from echolearn.speech.recognition._decoder import DecodingWeights
@@ -85,7 +85,7 @@ def test_the_time_of_decoding_is_that_of_the_trials_on_valid_and_of_one_pass_ove
     more_valid = CorpusSize(size.data, {**size.frames, "valid": size.frames["valid"] + 25_000})
     more_test = CorpusSize(size.data, {**size.frames, "test": size.frames["test"] + 25_000})
     trials = decoding_seconds(more_valid, 2) - decoding_seconds(size, 2)
-    assert trials == pytest.approx(TRIALS * (decoding_seconds(more_test, 2) - decoding_seconds(size, 2)))
+    assert trials == pytest.approx(DECODER_TRIALS * (decoding_seconds(more_test, 2) - decoding_seconds(size, 2)))
     assert decoding_seconds(size, 3) == pytest.approx(3 * decoding_seconds(size, 2))
     assert decoding_seconds(size, 2) < decoding_seconds(size, None)
 
@@ -93,7 +93,7 @@ def test_the_time_of_decoding_is_that_of_the_trials_on_valid_and_of_one_pass_ove
 def test_trials_are_those_of_a_tuning_that_finds_nothing_better(corpus: Corpus) -> None:
     tried = []
     tune(PhoneScoring.of(corpus).decoder, lambda found: tried.append(found) or 0.5, {})  # type: ignore[func-returns-value]
-    assert len(tried) == TRIALS
+    assert len(tried) == DECODER_TRIALS
 
 
 SMALL = PhonePlan(units=16, changes={"epochs": 2, "refine_epochs": 1})

@@ -14,10 +14,10 @@ import numpy as np
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.validation import Array
 
-MISSING = {"", "na", "n/a", "nan", "null", "none", "."}
+MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", "."}
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}  # in the order in which they are tried
 COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # of a column with decimal commas
-THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+THOUSANDS_NUMBER = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class TextTable:
 
     def number(self, j: int, text: str) -> float | None:
         """Return a field of a column as a number (NaN: missing), or None if it is none."""
-        if text.lower() in MISSING:
+        if text.lower() in MISSING_WORDS:
             return np.nan
         plain = text.replace(" ", "")
         if self.decimal_commas[j]:
@@ -70,7 +70,7 @@ def _has_decimal_comma(text: str) -> bool:
 
 def _cure(text: str) -> str:
     """Return how to write a field that is not a number."""
-    if THOUSANDS.fullmatch(text):
+    if THOUSANDS_NUMBER.fullmatch(text):
         return f"Remove the commas between thousands in this column: write {text.replace(',', '')}."
     if _has_decimal_comma(text):
         return (
@@ -138,7 +138,7 @@ def _is_row_of_values(first: list[str], below: TextTable) -> bool:
     """Return whether the first row has numbers and dates wherever the rows below have them, rather than names."""
     evidence = []
     for j, text in enumerate(first):
-        if text.lower() in MISSING:
+        if text.lower() in MISSING_WORDS:
             continue
         if below.numbers(j) is not None:
             evidence.append(below.number(j, text) is not None)
@@ -156,8 +156,8 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     write_atomically(path, out.getvalue().encode("utf-8"))
 
 
-ISO = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?Z?)?)?")
-WRITTEN = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[ T](\d{1,2})(:\d{2}(?::\d{2})?))?")
+ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?Z?)?)?")
+WRITTEN_DATE = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[ T](\d{1,2})(:\d{2}(?::\d{2})?))?")
 
 
 class AmbiguousDates(ValueError):
@@ -174,12 +174,12 @@ class ImpossibleDate(ValueError):
 
 def looks_like_date(text: str) -> bool:
     """Return whether a field is written like a date that `read_dates` reads."""
-    return ISO.fullmatch(text) is not None or _parts(text) is not None
+    return ISO_DATE.fullmatch(text) is not None or _parts(text) is not None
 
 
 def _parts(text: str) -> tuple[list[int], str, str] | None:
     """Return three numbers of a date, one of which is a year of four digits, what separates them, and the time."""
-    found = WRITTEN.fullmatch(text)
+    found = WRITTEN_DATE.fullmatch(text)
     if found is None or (len(found[1]) == 4) == (len(found[4]) == 4):
         return None
     return [int(found[k]) for k in (1, 3, 4)], found[2], f"{found[5] or '':0>2}{found[6] or ':00'}"
@@ -191,7 +191,7 @@ def read_dates(texts: Sequence[str], order: str | None = None) -> tuple[Array, s
     order: "day-first" or "month-first" for dates such as 01/02/2024; None: a day above 12 decides, and AmbiguousDates
     is raised where there is none. Raises ValueError for fields that are no dates.
     """
-    if all(ISO.fullmatch(text) for text in texts):
+    if all(ISO_DATE.fullmatch(text) for text in texts):
         return _stamps(texts, texts), ""
     found = [_parts(text) for text in texts]
     parts = [part for part in found if part is not None]

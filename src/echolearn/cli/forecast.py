@@ -83,7 +83,7 @@ def forecast(
         click.echo(f"written: {plot}")
 
 
-PICTURES = (".png", ".svg", ".pdf")
+PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +248,10 @@ def write_forecast(found: FileForecast, path: Path) -> None:
 
 def check_plot(path: Path) -> None:
     """Refuse a picture that cannot be drawn, before the work that it would show."""
-    if path.suffix.lower() not in PICTURES:
-        raise ValueError(f"--plot {path}: expected a name that ends in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}.")
+    if path.suffix.lower() not in PICTURE_ENDINGS:
+        raise ValueError(
+            f"--plot {path}: expected a name that ends in {', '.join(PICTURE_ENDINGS[:-1])} or {PICTURE_ENDINGS[-1]}."
+        )
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("--plot needs matplotlib: pip install 'echolearn[report]'.")
 

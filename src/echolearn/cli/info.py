@@ -66,7 +66,7 @@ def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack
         click.echo(describe_installation())
 
 
-SHOWN = 8  # names of features or classes that are listed
+SHOWN_NAMES = 8  # names of features or classes that are listed
 LEARNED = {"none": "nothing but the readout", "input": "W", "both": "W and W_rec"}
 
 
@@ -137,8 +137,8 @@ def _network_lines(model: SingleEstimator) -> list[str]:
 
 def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> str:
     """Return `2 features (a, b)`; only the first of many names are listed."""
-    more = ", ..." if len(names) > SHOWN else ""
-    shown = f" ({', '.join(names[:SHOWN])}{more})" if names else ""
+    more = ", ..." if len(names) > SHOWN_NAMES else ""
+    shown = f" ({', '.join(names[:SHOWN_NAMES])}{more})" if names else ""
     return f"{counted(count, name, plural)}{shown}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import TypedDict
 
 import click
 
@@ -13,10 +13,11 @@ from echolearn.cli import configuration
 FILE = click.Path(dir_okay=False, path_type=Path)
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-Command = TypeVar("Command", bound=Callable[..., object])
+Command = Callable[..., object]
+Decorator = Callable[[Command], Command]
 
 # The tables of estimator settings that the configuration file of a command may have.
-TABLES = {"train": ("estimator",), "tune": ("estimator",), "phones": ("estimator",), "table1": ("paper", "ours")}
+CONFIG_TABLES = {"train": ("estimator",), "tune": ("estimator",), "phones": ("estimator",), "table1": ("paper", "ours")}
 
 
 class CorpusOptions(TypedDict):
@@ -35,42 +36,33 @@ def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | No
     """Make the content of a configuration file the defaults of a command's options, and keep its tables."""
     if path is None:
         return
-    options = [
-        str(p.name)
-        for p in ctx.command.params
-        if isinstance(p, click.Option) and p.name not in (None, "config", "settings")
-    ]
-    tables = TABLES.get(ctx.command.name or "", ())
+    named = (str(p.name) for p in ctx.command.params if isinstance(p, click.Option) and p.name)
+    options = [name for name in named if name not in ("config", "settings")]
+    tables = CONFIG_TABLES.get(ctx.command.name or "", ())
     plain, nested = configuration.options_and_tables(configuration.read(path), options, tables, str(path))
     ctx.default_map = {**(ctx.default_map or {}), **plain}
     ctx.meta["tables"] = nested
 
 
-def estimator_table(ctx: click.Context, table: str) -> configuration.Settings:
-    """Return a table of the configuration file, {} where there is none."""
-    found: configuration.Settings = ctx.meta.get("tables", {}).get(table, {})
-    return found
-
-
 def table_settings(ctx: click.Context, table: str) -> configuration.Settings:
-    """Return the parameters of ESNClassifier in a table of the configuration file."""
-    from echolearn.estimators import ESNClassifier
+    """Return the parameters of ESNClassifier in a table of the configuration file, {} where there is none."""
+    return _estimator_settings(ctx.meta.get("tables", {}).get(table, {}), f"[{table}]")
 
-    known = ESNClassifier().get_params(deep=False)
-    return configuration.estimator_settings(estimator_table(ctx, table), known, f"[{table}]")
+
+def _estimator_settings(settings: configuration.Settings, where: str) -> configuration.Settings:
+    from echolearn.estimators import ESNClassifier  # slow, and not needed for --help
+
+    return configuration.estimator_settings(settings, ESNClassifier().get_params(deep=False), where)
 
 
 def network_changes(
     ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int
 ) -> configuration.Settings:
     """Return settings other than the defaults: from options, then the configuration file, then --set."""
-    from echolearn.estimators import ESNClassifier
-
     changes: configuration.Settings = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
-    changes |= table_settings(ctx, "estimator")
-    known = ESNClassifier().get_params(deep=False)
-    changes |= configuration.estimator_settings(configuration.assignments(settings), known, "--set")
-    return changes
+    return (
+        changes | table_settings(ctx, "estimator") | _estimator_settings(configuration.assignments(settings), "--set")
+    )
 
 
 def whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
@@ -91,132 +83,66 @@ def words(ctx: click.Context, parameter: click.Parameter, text: str | None) -> t
     return None if text is None else tuple(w.strip() for w in text.split(",") if w.strip())
 
 
-_CORPUS_OPTIONS = (
-    click.option(
-        "--corpus",
-        default="synthetic",
-        show_default=True,
-        help="The corpus: synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR.",
-    ),
-    click.option(
-        "--frames", type=click.IntRange(min=1000), help="The number of training frames of the synthetic corpus."
-    ),
-    click.option(
-        "--corpus-seed",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="The seed of the synthetic corpus, and of a split by speakers.",
-    ),
-    click.option(
-        "--cache",
-        type=FOLDER,
-        help="The folder that keeps synthetic speech, features and alignments.",
-    ),
-    click.option(
-        "--labels",
-        type=FILE,
-        help="An HTK master label file instead of the corpus's own labels.",
-    ),
-    click.option(
-        "--normalise",
-        type=click.Choice(["utterance", "corpus", "running"]),
-        default="utterance",
-        show_default=True,
-        help="Normalise mean and variance over each utterance, over the training part, or over the utterance so far.",
-    ),
-    click.option(
-        "--transcripts",
-        type=FILE,
-        multiple=True,
-        help="A list of what was said, NAME WORDS or WORDS (NAME) on every line; may be given several times.",
-    ),
-    click.option(
-        "--config",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        is_eager=True,
-        expose_value=False,
-        callback=_read_config,
-        help="A TOML file with any of these options.",
-    ),
-)
+def all_of(*options: Decorator) -> Decorator:
+    """Return one decorator that gives a command several options, in this order."""
 
-
-def corpus_options(command: Command) -> Command:
-    """Give a command the options that name a corpus, and `--config`."""
-    for option in reversed(_CORPUS_OPTIONS):
-        command = option(command)
-    return command
-
-
-def network_options(units: int) -> Callable[[Command], Command]:
-    """Give a command the options that describe a network, with this default number of hidden units."""
-    options = (
-        click.option("--units", type=click.IntRange(min=1), default=units, show_default=True, help="Hidden units."),
-        click.option(
-            "--epochs", type=click.IntRange(min=0), help="Epochs of learning.  [default: as many as the data need]"
-        ),
-        click.option(
-            "--set",
-            "settings",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Any parameter of ESNClassifier; may be given several times.",
-        ),
-        click.option("--seed", type=int, default=0, show_default=True, help="The seed of the network."),
-    )
-
-    def with_options(command: Command) -> Command:
+    def decorated(command: Command) -> Command:
         for option in reversed(options):
             command = option(command)
         return command
 
-    return with_options
+    return decorated
 
 
-header_option = click.option(
-    "--header/--no-header",
-    default=None,
-    help="Whether the first line of a CSV file has the names of the columns.  [default: found]",
-)
-part_option = click.option(
-    "--part",
-    type=click.Choice(["train", "valid", "test"]),
-    default="test",
-    show_default=True,
-    help="The part of the corpus.",
-)
+# The options that name a corpus, and --config.
+corpus_options = all_of(
+    click.option("--corpus", default="synthetic", show_default=True,
+                 help="The corpus: synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR."),
+    click.option("--frames", type=click.IntRange(min=1000),
+                 help="The number of training frames of the synthetic corpus."),
+    click.option("--corpus-seed", type=click.IntRange(min=0), default=0, show_default=True,
+                 help="The seed of the synthetic corpus, and of a split by speakers."),
+    click.option("--cache", type=FOLDER, help="The folder that keeps synthetic speech, features and alignments."),
+    click.option("--labels", type=FILE, help="An HTK master label file instead of the corpus's own labels."),
+    click.option("--normalise", type=click.Choice(["utterance", "corpus", "running"]), default="utterance",
+                 show_default=True, help="Normalise mean and variance over each utterance, over the training part, or "
+                 "over the utterance so far."),
+    click.option("--transcripts", type=FILE, multiple=True,
+                 help="A list of what was said, NAME WORDS or WORDS (NAME) on every line; may be given several times."),
+    click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), is_eager=True,
+                 expose_value=False, callback=_read_config, help="A TOML file with any of these options."),
+)  # fmt: skip
+
+
+def network_options(units: int) -> Decorator:
+    """Return the options that describe a network, with this default number of hidden units."""
+    return all_of(
+        click.option("--units", type=click.IntRange(min=1), default=units, show_default=True, help="Hidden units."),
+        click.option("--epochs", type=click.IntRange(min=0),
+                     help="Epochs of learning.  [default: as many as the data need]"),
+        click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
+                     help="Any parameter of ESNClassifier; may be given several times."),
+        click.option("--seed", type=int, default=0, show_default=True, help="The seed of the network."),
+    )  # fmt: skip
+
+
+header_option = click.option("--header/--no-header", default=None,
+    help="Whether the first line of a CSV file has the names of the columns.  [default: found]")  # fmt: skip
+part_option = click.option("--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True,
+                           help="The part of the corpus.")  # fmt: skip
 scheduler_option = click.option(
     "--scheduler", metavar="ADDRESS", help="Work on the Dask cluster of this scheduler, such as tcp://host:8786."
 )
-_WORD_OPTIONS = (
+# The options that name the words to recognise.
+word_options = all_of(
     click.option("--lexicon", type=FILE, help="Pronunciations of words, in the format of the CMU dictionary."),
     click.option("--language-model", type=FILE, help="Which words follow which: an ARPA file."),
 )
-
-
-def word_options(command: Command) -> Command:
-    """Give a command the options that name the words to recognise."""
-    for option in reversed(_WORD_OPTIONS):
-        command = option(command)
-    return command
-
-
-def recognition_options(command: Command) -> Command:
-    """Give a command the options by which a network becomes a recogniser."""
-    order = click.option(
-        "--order",
-        type=click.IntRange(1, 5),
-        default=2,
-        show_default=True,
-        help="Order of the n-grams that are learned.",
-    )
-    purpose = click.option(
-        "--for",
-        "purpose",
-        type=click.Choice(["states", "recognition"]),
-        default="states",
-        show_default=True,
-        help="Save a network for states of frames, or a recogniser of phones and words.",
-    )
-    return purpose(word_options(order(command)))
+# The options by which a network becomes a recogniser.
+recognition_options = all_of(
+    click.option("--for", "purpose", type=click.Choice(["states", "recognition"]), default="states", show_default=True,
+                 help="Save a network for states of frames, or a recogniser of phones and words."),
+    word_options,
+    click.option("--order", type=click.IntRange(1, 5), default=2, show_default=True,
+                 help="Order of the n-grams that are learned."),
+)  # fmt: skip

@@ -29,7 +29,7 @@ from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import load_any
 from echolearn.validation import Array
 
-TABLES = (".csv", ".tsv", ".txt", ".npy", ".npz")
+TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".npy", ".npz")
 
 
 @click.command()
@@ -65,7 +65,7 @@ def predict(
 
     Of a network for phone states, FILES may be recordings; without FILES, a part of a corpus is predicted.
     """
-    tables = [file for file in files if file.suffix.lower() in TABLES]
+    tables = [file for file in files if file.suffix.lower() in TABLE_ENDINGS]
     if tables and len(files) > 1:
         raise ValueError(f"{len(files)} files were given; expected one table. Call the command once for each.")
     if tables:
@@ -110,7 +110,7 @@ def _predict_speech(
     click.echo(f"written: {out} ({len(names)} utterances, {sum(map(len, X)):,} frames)")
 
 
-ARRAYS = (".npy", ".npz")
+ARRAY_ENDINGS = (".npy", ".npz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ def read_frames(
     path: Path, model: BaseEstimator, sequence_column: str | None = None, *, header: bool | None = None
 ) -> FrameFile:
     """Return the frames of a CSV, .npy or .npz file as a model takes them."""
-    if path.suffix.lower() in ARRAYS:
+    if path.suffix.lower() in ARRAY_ENDINGS:
         if sequence_column is not None:
             raise ValueError(f"--sequence-column is for CSV files; in {path}, each 2-D array is a sequence.")
         return _read_arrays(path, model)

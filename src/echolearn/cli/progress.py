@@ -12,8 +12,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from echolearn.display.progress import clock
 
-INTERVAL = 5.0  # seconds between two plain lines about the same thing
-KNOWN_FROM = 0.01  # of the work: before that, compilation and the like hide the speed
+SECONDS_BETWEEN_LINES = 5.0  # seconds between two plain lines about the same thing
+MIN_KNOWN_SHARE = 0.01  # of the work: before that, compilation and the like hide the speed
 
 Job = TypeVar("Job", bound=Hashable)
 EpochRow = dict[str, float]  # a row of an estimator's history_
@@ -69,7 +69,7 @@ class TimeLeft(Generic[Job]):
             work = self.left[self.job]
             done, left = done + (self.share - self.first) * work, left - self.share * work
             seconds += (self.now() - self.started) if self.share > self.first else 0.0
-        return left * seconds / done if done > KNOWN_FROM * self.whole and seconds > 0 else None
+        return left * seconds / done if done > MIN_KNOWN_SHARE * self.whole and seconds > 0 else None
 
 
 def time_text(seconds: float | None) -> str:
@@ -102,7 +102,7 @@ class Display:
 
     def is_due(self) -> bool:
         """Return whether it is time for another line about an epoch; then it counts as printed."""
-        due = time.perf_counter() - self.printed >= INTERVAL
+        due = time.perf_counter() - self.printed >= SECONDS_BETWEEN_LINES
         if due:
             self.printed = time.perf_counter()
         return due
@@ -133,7 +133,7 @@ def _stage_lines(console: Console) -> StageProgress:
     def progress(what: str, done: int, total: int) -> None:
         now = time.perf_counter()
         first = started.setdefault(what, now)
-        if what not in printed or now - printed[what] >= INTERVAL or done >= total:
+        if what not in printed or now - printed[what] >= SECONDS_BETWEEN_LINES or done >= total:
             printed[what] = now
             left = time_text((now - first) / done * (total - done)) if 0 < done < total and now > first else ""
             console.print(f"{what}: {done:,} of {total:,} {left}".rstrip(), markup=False, highlight=False)

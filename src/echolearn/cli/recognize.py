@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Unpack
@@ -26,6 +26,8 @@ from echolearn.speech.formats._textgrid import textgrid_of
 from echolearn.speech.formats._write import RESULT_FORMATS
 from echolearn.speech.recognition import Recognizer, read_arpa, read_lexicon
 from echolearn.speech.recognition._recognizer import batches
+
+Input = tuple[str, int, Frames]  # of a recording: its name, its channel, and what the network sees
 
 
 def channels_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | str | None:
@@ -84,21 +86,30 @@ def recognize(
         raise ValueError("there is nothing to recognise: name recordings or a folder of them, or give --corpus")
     place = Destination(out or ("json" if nbest else "ctm"), form)
     recognizer = with_words(open_recognizer(model), lexicon, language_model, words_list)
-    options = RecognitionOptions(channels, level, confidences, nbest)
-    found = find_recordings(recordings)
-    place.check(found, nbest=nbest > 0)
-    features = None if recordings else part_features(opened_corpus(**corpus_settings), part)
+    files = find_recordings(recordings)
+    place.check(files, nbest=nbest > 0)
+    problems: list[Problem] = []
+    if recordings:
+        inputs, count = recording_inputs(recognizer, files, channels, problems), len(files)
+    else:
+        names, X = part_features(opened_corpus(**corpus_settings), part)
+        inputs, count = feature_inputs(recognizer, names, X), len(names)
     with stage_progress(stderr()) as progress:
-        if features is None:
-            done = recognize_recordings(recognizer, found, options, progress)
-        else:
-            done = recognize_features(recognizer, features, options, progress)
-    if done.results:
-        click.echo(place.put_nbest(done.nbest) if nbest else place.put(done.results, done.level, found), nl=False)
-    for problem in done.problems:
+        found = recognize_inputs(
+            recognizer,
+            inputs,
+            lambda done: progress("recognising", done, count),
+            level=level,
+            confidences=confidences,
+            nbest=nbest,
+        )
+    if found.results:
+        shown = level or ("phones" if recognizer.words is None else "words")
+        click.echo(place.put_nbest(found.nbest) if nbest else place.put(found.results, shown, files), nl=False)
+    for problem in problems:
         click.echo(f"not recognised: {problem}", err=True)
-    if done.problems:
-        click.echo(f"{len(done.problems)} of {len(found)} recordings could not be recognised.", err=True)
+    if problems:
+        click.echo(f"{len(problems)} of {len(files)} recordings could not be recognised.", err=True)
         ctx.exit(1)
 
 
@@ -126,10 +137,10 @@ def read_word_list(path: Path) -> list[str]:
     return words
 
 
-def find_recordings(given: Sequence[Path]) -> dict[str, Path]:
+def find_recordings(paths: Sequence[Path]) -> dict[str, Path]:
     """Return the recordings among files and below folders by their names: paths without ending and without blanks."""
     found: list[tuple[Path, Path]] = []  # file, and its name from the folder on
-    for path in given:
+    for path in paths:
         if path.is_dir():
             inside = [audio for audio, _ in pair_files(path).values() if audio is not None]
             if not inside:
@@ -149,92 +160,68 @@ def _name(path: Path) -> str:
     return "_".join(path.with_suffix("").as_posix().lstrip("/.").split()) or "recording"
 
 
-@dataclass
-class Recognition:
-    """The words or phones recognised in recordings, and the problems of those that could not be read."""
-
-    level: str
-    results: list[Recognised] = field(default_factory=list)
-    nbest: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class RecognitionOptions:
-    """How recordings are recognised: channels ("mix", "split", a number or None), words or phones, what is added."""
-
-    channels: int | str | None = None
-    level: str | None = None
-    confidences: bool = False
-    nbest: int = 0
-
-    def level_of(self, recognizer: Recognizer) -> str:
-        """Return what is recognised: words or phones."""
-        return self.level or ("phones" if recognizer.words is None else "words")
-
-
-def recognize_recordings(
-    recognizer: Recognizer, recordings: Mapping[str, Path], options: RecognitionOptions, progress: StageProgress
-) -> Recognition:
-    """Recognise recordings. One that cannot be read is among the problems, and the others are recognised."""
+def recording_inputs(
+    recognizer: Recognizer, recordings: Mapping[str, Path], channels: int | str | None, problems: list[Problem]
+) -> Iterator[Input]:
+    """Yield the features of recordings. Those that cannot be read are left out and added to the problems."""
     if not recognizer.features.audio:
         raise ValueError(
             f"this recogniser takes features, not sound ({recognizer.features.describe()}); recognise a part of a "
             "corpus of features with --corpus features:FILE.npz --part valid"
         )
-    done = Recognition(options.level_of(recognizer))
-
-    def inputs() -> Iterator[tuple[str, int, Frames]]:
-        for name, path in recordings.items():
-            try:
-                for channel, samples in enumerate(read_channels(path, options.channels), 1):
-                    number = options.channels if isinstance(options.channels, int) else channel
-                    yield name, number, recognizer.inputs(samples)
-            except CorpusError as error:
-                done.problems += [_several_channels(problem) for problem in error.problems]
-            except ValueError as error:
-                done.problems.append(Problem(str(path), str(error)))
-
-    for batch in batches(inputs()):
-        _recognize(recognizer, batch, options, done, lambda count: progress("recognising", count, len(recordings)))
-    return done
+    for name, path in recordings.items():
+        try:
+            for channel, samples in enumerate(read_channels(path, channels), 1):
+                number = channels if isinstance(channels, int) else channel
+                yield name, number, recognizer.inputs(samples)
+        except CorpusError as error:
+            problems += [_several_channels(problem) for problem in error.problems]
+        except ValueError as error:
+            problems.append(Problem(str(path), str(error)))
 
 
-def recognize_features(
+def feature_inputs(recognizer: Recognizer, names: Sequence[str], X: Sequence[Frames]) -> Iterator[Input]:
+    """Yield the features of the utterances of a corpus."""
+    for name, frames in zip(names, X, strict=True):
+        yield "_".join(name.split()), 1, recognizer.inputs(frames)
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """The words or phones recognised, and the best hypotheses of each recording with their scores."""
+
+    results: list[Recognised] = field(default_factory=list)
+    nbest: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+
+
+def recognize_inputs(
     recognizer: Recognizer,
-    features: tuple[Sequence[str], Sequence[Frames]],
-    options: RecognitionOptions,
-    progress: StageProgress,
-) -> Recognition:
-    """Recognise utterances, by name, of which the features are ready."""
-    done = Recognition(options.level_of(recognizer))
-    for batch in batches(zip(*features, strict=True)):
-        named = [("_".join(name.split()), 1, recognizer.inputs(frames)) for name, frames in batch]
-        _recognize(recognizer, named, options, done, lambda count: progress("recognising", count, len(features[0])))
-    return done
-
-
-def _recognize(
-    recognizer: Recognizer,
-    utterances: Sequence[tuple[str, int, Frames]],
-    options: RecognitionOptions,
-    done: Recognition,
+    inputs: Iterable[Input],
     report: Callable[[int], None],
-) -> None:
-    """Add the results of some utterances, given as recording, channel and features, to those that are done."""
-    words, before = None if options.level is None else options.level == "words", len(done.results)
-    transcriptions = recognizer.recognize_all(
-        {f"{name} {channel}": frames for name, channel, frames in utterances},
-        words=words,
-        confidences=options.confidences,
-        progress=lambda _, count, total: report(before + count),
-    )
-    for name, channel, frames in utterances:
-        key = f"{name} {channel}"
-        done.results.append(transcriptions[key].as_result(name, level=options.level, channel=channel))
-        if options.nbest:
-            best = recognizer.nbest(frames, options.nbest, words=words)
-            done.nbest[name if channel == 1 else key] = best
+    *,
+    level: str | None,
+    confidences: bool,
+    nbest: int,
+) -> Recognition:
+    """Recognise utterances, as many at a time as the network takes; `report` receives how many are done."""
+    words, found = None if level is None else level == "words", Recognition()
+    for batch in batches(inputs):
+        transcriptions = recognizer.recognize_all(
+            {f"{name} {channel}": frames for name, channel, frames in batch},
+            words=words,
+            confidences=confidences,
+            progress=_after(len(found.results), report),
+        )
+        for name, channel, frames in batch:
+            key = f"{name} {channel}"
+            found.results.append(transcriptions[key].as_result(name, level=level, channel=channel))
+            if nbest:
+                found.nbest[name if channel == 1 else key] = recognizer.nbest(frames, nbest, words=words)
+    return found
+
+
+def _after(done: int, report: Callable[[int], None]) -> StageProgress:
+    return lambda _, count, total: report(done + count)
 
 
 def _several_channels(problem: Problem) -> Problem:
@@ -246,10 +233,7 @@ def _several_channels(problem: Problem) -> Problem:
 
 
 class Destination:
-    """The place of `--out`: the name of a format alone is printed, TextGrids beside their recordings; others are paths.
-
-    out: the name of a format, a file or a folder; form: the format of a file, by default by its ending.
-    """
+    """The place of `--out`: a format alone is printed, TextGrids go beside their recordings; others are paths."""
 
     def __init__(self, out: str, form: str | None) -> None:
         self.path = None if out in RESULT_FORMATS else Path(out)
@@ -272,9 +256,9 @@ class Destination:
         """Refuse n-best lists as anything but JSON, and to replace TextGrids beside recordings: they may be labels."""
         if nbest and self.kind != "json":
             raise ValueError("--nbest gives JSON: use --out json, or --out FILE.json")
-        there = [_beside(path, 1) for path in recordings.values() if _beside(path, 1).exists()] if self.beside else []
-        if there:
-            raise ValueError(f"{there[0]} exists already; give --out FOLDER to write TextGrids elsewhere")
+        for path in map(_beside, recordings.values()) if self.beside else ():
+            if path.exists():
+                raise ValueError(f"{path} exists already; give --out FOLDER to write TextGrids elsewhere")
 
     def put(self, results: Sequence[Recognised], level: str, recordings: Mapping[str, Path]) -> str:
         """Write the results and return what to print: the results themselves, or what was written."""
@@ -287,11 +271,8 @@ class Destination:
             return f"written: {len(texts)} TextGrids beside their recordings\n"
         if self.path is not None:
             written = write_results(self.path, results, self.kind, level=level)
-            return (
-                f"written: {self.path} ({len(written)} TextGrids)\n"
-                if self.kind == "textgrid"
-                else f"written: {self.path}\n"
-            )
+            count = f" ({len(written)} TextGrids)" if self.kind == "textgrid" else ""
+            return f"written: {self.path}{count}\n"
         with tempfile.TemporaryDirectory() as folder:
             write_results(Path(folder) / "results", results, self.kind, level=level)
             return (Path(folder) / "results").read_text(encoding="utf-8")
@@ -317,5 +298,5 @@ def _kind_of(path: Path) -> str:
     return ending
 
 
-def _beside(path: Path, channel: int) -> Path:
+def _beside(path: Path, channel: int = 1) -> Path:
     return path.with_suffix(".TextGrid" if channel == 1 else f".{channel}.TextGrid")

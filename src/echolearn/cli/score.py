@@ -70,7 +70,7 @@ def score(
         click.echo(comparison_text(found, other, str(against)))
 
 
-SHOWN = 8
+SHOWN_ERRORS = 8
 TEXTGRID = ".textgrid"
 Tokens = dict[str, list[str]]  # of each utterance
 
@@ -119,13 +119,8 @@ def _textgrids(folder: Path, level: str) -> Tokens:
     if not files:
         raise CorpusError.one(folder, "holds no TextGrids")
     names = [path.relative_to(folder).with_suffix("").as_posix() for path in files]
-    return _results(
-        [
-            read_textgrid(path, utterance="_".join(name.split()), level=level, silences=True)
-            for name, path in zip(names, files, strict=True)
-        ],
-        level,
-    )
+    named = zip(("_".join(name.split()) for name in names), files, strict=True)
+    return _results([read_textgrid(path, utterance=name, level=level, silences=True) for name, path in named], level)
 
 
 def _stm(path: Path) -> TranscriptFile:
@@ -209,7 +204,7 @@ class Score:
         if groups > 1:
             lines.append(f"95 % interval over {over}: {100 * interval.low:.2f} to {100 * interval.high:.2f} %")
         for what in ("substitutions", "deletions", "insertions"):
-            common = [(p, n) for p, n in self.evaluation.confusions().most_common() if _sort(p) == what][:SHOWN]
+            common = [(p, n) for p, n in self.evaluation.confusions().most_common() if _sort(p) == what][:SHOWN_ERRORS]
             shown = ", ".join(f"{' as '.join(token for token in pair if token)} ({n})" for pair, n in common)
             lines.append(f"most frequent {what}: {shown or 'none'}")
         if self.missing:
@@ -253,10 +248,10 @@ def score_transcripts(
     found, extra = _matched(reference.tokens, hypothesis.tokens)
     missing = sum(name not in found for name in reference.tokens)
     true = {name: _prepared(tokens, settings) for name, tokens in reference.tokens.items()}
-    heard = {name: _prepared(found.get(name, []), settings) for name in reference.tokens}
+    answers = {name: _prepared(found.get(name, []), settings) for name in reference.tokens}
     if settings.phone_map is not None:
-        phone_map = _phone_map(settings.phone_map, (*true.values(), *heard.values()), settings.case)
-        true, heard = ({name: fold(one, phone_map) for name, one in side.items()} for side in (true, heard))
+        phone_map = _phone_map(settings.phone_map, (*true.values(), *answers.values()), settings.case)
+        true, answers = ({name: fold(one, phone_map) for name, one in side.items()} for side in (true, answers))
     ignore = SILENCES if settings.ignore is None else settings.ignore
     ignored = [token if settings.case else token.lower() for token in ignore]
     known = {**reference.speakers, **speakers}
@@ -266,7 +261,7 @@ def score_transcripts(
         if without:
             raise ValueError(f"{len(without)} utterances have no speaker, the first is {without[0]!r}")
         who = {name: known[name] for name in reference.tokens}
-    return Score(evaluate(true, heard, speakers=who, ignore=ignored), missing, extra, who is not None)
+    return Score(evaluate(true, answers, speakers=who, ignore=ignored), missing, extra, who is not None)
 
 
 def _phone_map(word: str, transcripts: Iterable[Sequence[str]], case: bool) -> dict[str, str | None]:

@@ -9,18 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import click
 
 from echolearn.cli.errors import UserError
-from echolearn.cli.options import FILE, Command
+from echolearn.cli.options import FILE, all_of
 
-SERVE = "pip install 'echolearn[serve]'"
-_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
-
-
-_OPTIONS = (
+INSTALL_SERVE = "pip install 'echolearn[serve]'"
+_BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+# The options that limit what clients may ask for.
+_LIMITS = (
     ("--body-mb", click.FloatRange(0.001, 1000), 8.0, "The largest body, in megabytes."),
     ("--frames", click.IntRange(min=1), 100_000, "Most frames of a request."),
     ("--requests", click.IntRange(min=1), 16, "Most requests at the same time."),
@@ -34,28 +33,6 @@ _OPTIONS = (
 )
 
 
-class LimitOptions(TypedDict):
-    """The values of `_limit_options`."""
-
-    body_mb: float
-    frames: int
-    requests: int
-    streams: int
-    connections: int
-    threads: int
-    seconds: float
-    body_seconds: float
-    header_seconds: float
-    idle_seconds: float
-
-
-def _limit_options(command: Command) -> Command:
-    """Give a command the options that limit what clients may ask for."""
-    for name, kind, default, text in reversed(_OPTIONS):
-        command = click.option(name, type=kind, default=default, show_default=True, help=text)(command)
-    return command
-
-
 @click.command()
 @click.argument("model", type=FILE)
 @click.option("--host", default="127.0.0.1", show_default=True,
@@ -67,7 +44,8 @@ def _limit_options(command: Command) -> Command:
               help="A site whose pages may ask, or the public address behind a proxy; any number of them.")  # fmt: skip
 @click.option("--page/--no-page", default=True, show_default=True,
               help="Show the model at /, as `echolearn page` does; a process of its own makes the page.")  # fmt: skip
-@_limit_options
+@all_of(*(click.option(name, type=kind, default=default, show_default=True, help=text)
+          for name, kind, default, text in _LIMITS))  # fmt: skip
 def serve(
     *,
     model: Path,
@@ -76,14 +54,14 @@ def serve(
     port: int,
     token_file: Path | None,
     origins: tuple[str, ...],
-    **settings: Unpack[LimitOptions],
+    **limits: Any,
 ) -> None:
     """Serve MODEL (.safetensors) over HTTP and websockets, until Ctrl-C.
 
     POST /predict answers to sequences, /stream to frames as they come, /recognize (of a recogniser) to recordings.
     GET /model says what it takes. docs/howto/service.md has examples.
     """
-    for name in _BLAS:
+    for name in _BLAS_THREADS:
         os.environ.setdefault(name, "1")  # read when NumPy is imported: requests run side by side, each on one core
     try:
         from echolearn.export.service import server
@@ -91,13 +69,11 @@ def serve(
         from echolearn.export.service.application import Service
         from echolearn.export.service.limits import Limits
     except ImportError as problem:
-        raise UserError(f"echolearn serve needs {problem.name}: {SERVE}") from problem
+        raise UserError(f"echolearn serve needs {problem.name}: {INSTALL_SERVE}") from problem
 
     access = Access.of(host, read_token(token_file), origins)
-    named = {"body_mb": "body_bytes", "seconds": "request_seconds"}
-    values: dict[str, Any] = {named.get(name, name): value for name, value in settings.items()}
-    limits = Limits(**{**values, "body_bytes": round(settings["body_mb"] * 2**20)})
-    service = Service(_opened(model), limits, access)
+    body_bytes, seconds = round(limits.pop("body_mb") * 2**20), limits.pop("seconds")
+    service = Service(_opened(model), Limits(body_bytes=body_bytes, request_seconds=seconds, **limits), access)
     shown = f"[{host}]" if ":" in host else host
 
     def started(chosen: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import click
 import numpy as np
@@ -26,7 +26,7 @@ from echolearn.cli.options import (
     recognition_options,
     scheduler_option,
 )
-from echolearn.cli.progress import FitDisplay, StageProgress, stderr
+from echolearn.cli.progress import FitDisplay, stderr
 from echolearn.cluster.connection import use_engine
 from echolearn.display.progress import clock
 from echolearn.estimators import ESNClassifier
@@ -37,7 +37,7 @@ from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus
 from echolearn.speech import Evaluation as Scores
 from echolearn.speech._phones import phones_of_states, split_state
-from echolearn.speech.recognition import Lexicon, Recognizer, learn_recognizer, read_arpa, read_lexicon
+from echolearn.speech.recognition import Lexicon, NGramModel, Recognizer, learn_recognizer, read_arpa, read_lexicon
 from echolearn.speech.recognition._training import valid_part
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
 
@@ -78,19 +78,26 @@ def train(
     changes = network_changes(ctx, epochs, settings, seed)
     estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
     check_training(model, estimator)
-    how = settings_for(purpose, lexicon, language_model, order)
+    grammar = check_word_files(purpose, lexicon, language_model)
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
-        if how is not None:
-            words_for(corpus, how)  # refuses before the fit what would fail after it
+        # refuses before the fit what would fail after it
+        words = words_for(corpus, lexicon, language_model) if purpose == "recognition" else None
         ctx.meta[RESUME_NOTE] = (
             "stopped; run the same command again to continue: its last state is kept beside the model."
         )
         with FitDisplay(stderr()) as display:
-            made_of = None if how is None else partial(recognizer_for, corpus, how, display.stage)
-            result = fit_and_save(corpus, estimator, model, display, made_of)
+            made_of = partial(
+                learn_recognizer,
+                corpus=corpus,
+                order=order,
+                lexicon=words,
+                language_model=grammar,
+                progress=display.stage,
+            )
+            result = fit_and_save(corpus, estimator, model, display, made_of if purpose == "recognition" else None)
     click.echo(training_summary(result, corpus))
-    if how is not None:
+    if purpose == "recognition":
         click.echo(recognition_summary(open_recognizer(model), corpus))
     click.echo(f"written: {model}")
 
@@ -137,70 +144,38 @@ def training_summary(result: FitResult, corpus: Corpus) -> str:
     return f"state error{_kind(corpus.synthetic)}: test {test:.1f} %, valid {valid:.1f} %, {duration}"
 
 
-@dataclass(frozen=True)
-class RecognitionSettings:
-    """How a recogniser is made of a network: the files of its words, and the order of its n-grams."""
+def check_word_files(purpose: str, lexicon: Path | None, language_model: Path | None) -> NGramModel | None:
+    """Read the files of words before anything slow begins, and return the language model.
 
-    lexicon: Path | None = None
-    language_model: Path | None = None
-    order: int = 2
-
-    def check(self) -> None:
-        """Read the files, before anything slow begins; CorpusError for what is wrong with them."""
-        if self.lexicon is not None:
-            read_lexicon(self.lexicon)
-        if self.language_model is not None:
-            read_arpa(self.language_model)
+    ValueError for files that a network of states does not need, CorpusError for what is wrong with them.
+    """
+    if purpose != "recognition" and (lexicon or language_model):
+        raise ValueError(f"{lexicon or language_model} is for recognition of words; add --for recognition")
+    if lexicon is not None:
+        read_lexicon(lexicon)
+    return None if language_model is None else read_arpa(language_model)
 
 
-def settings_for(
-    purpose: str, lexicon: Path | None, language_model: Path | None, order: int
-) -> RecognitionSettings | None:
-    """Return checked settings, None for a network of states; ValueError for files that such a network does not need."""
-    if purpose == "recognition":
-        settings = RecognitionSettings(lexicon, language_model, order)
-        settings.check()
-        return settings
-    useless = lexicon or language_model
-    if useless:
-        raise ValueError(f"{useless} is for recognition of words; add --for recognition")
-    return None
-
-
-def words_for(corpus: Corpus, settings: RecognitionSettings) -> Lexicon | None:
-    """Return the lexicon of the settings, or else that of the corpus.
+def words_for(corpus: Corpus, lexicon: Path | None, language_model: Path | None) -> Lexicon | None:
+    """Return the lexicon of a file, or else that of the corpus.
 
     ValueError if it has a phone without a frame in the training part: no network can learn such a phone.
     """
-    path = settings.lexicon or (Path(corpus.lexicon) if corpus.lexicon else None)
+    path = lexicon or (Path(corpus.lexicon) if corpus.lexicon else None)
     if path is None:
-        if settings.language_model is not None:
-            raise ValueError(f"{settings.language_model} is a language model of words; --lexicon FILE must say them")
+        if language_model is not None:
+            raise ValueError(f"{language_model} is a language model of words; --lexicon FILE must say them")
         return None
-    lexicon = read_lexicon(path)
+    words = read_lexicon(path)
     states = {int(k) for utterance in corpus.which("train") for k in corpus.labels[utterance]}
     try:
-        lexicon.with_phones_of(sorted({split_state(corpus.state_names[k])[0] for k in states}))
+        words.with_phones_of(sorted({split_state(corpus.state_names[k])[0] for k in states}))
     except ValueError as problem:
         raise ValueError(
             f"{path}: {problem}. A phone can be learned only if it occurs in the training part: use more training data "
             "(of synthetic speech: more --frames), or a lexicon without words that have these phones."
         ) from problem
-    return lexicon
-
-
-def recognizer_for(
-    corpus: Corpus, settings: RecognitionSettings, progress: StageProgress, network: ESNClassifier
-) -> Recognizer:
-    """Return a recogniser of a fitted network, with the words of the settings or else those of the corpus."""
-    return learn_recognizer(
-        network,
-        corpus,
-        order=settings.order,
-        lexicon=words_for(corpus, settings),
-        language_model=None if settings.language_model is None else read_arpa(settings.language_model),
-        progress=progress,
-    )
+    return words
 
 
 def recognition_summary(recognizer: Recognizer, corpus: Corpus) -> str:
@@ -208,7 +183,7 @@ def recognition_summary(recognizer: Recognizer, corpus: Corpus) -> str:
     part = valid_part(corpus)
     inputs = {corpus.utterances[k]: corpus.features[k] for k in corpus.which("valid")}
     found = recognizer.recognize_all(inputs)
-    kind = " (synthetic speech)" if corpus.synthetic else ""
+    kind = _kind(corpus.synthetic)
     phones = evaluate_phones(part.phones, {n: t.phones for n, t in found.items()}, speakers=part.speakers)
     lines = [f"phone error{kind}: valid {counts_text(phones, 'phones')}"]
     if recognizer.words is not None and part.words:
@@ -240,8 +215,7 @@ def evaluate(*, model: Path, part: str, as_json: bool, **corpus_settings: Unpack
     click.echo(json.dumps(result.as_json(), indent=1) if as_json else result.as_text())
 
 
-@dataclass(frozen=True)
-class Confusion:
+class Confusion(NamedTuple):
     """Frames of one phone that were recognised as another."""
 
     spoken: str

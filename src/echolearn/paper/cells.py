@@ -196,24 +196,17 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
         """Score a fitted network and keep its score."""
 
     @abstractmethod
-    def outcome(self, fit: Fit, score: Score) -> Outcome:
-        """Return what progress shows of a cell."""
-
+    def outcome(self, fit: Fit, score: Score) -> Outcome: ...
     @abstractmethod
+    def table(self, done: Mapping[Cell, tuple[Fit, Score]]) -> Table: ...
+    @abstractmethod
+    def write(self, out: Path, table: Table) -> None: ...
+    @abstractmethod
+    def page(self, table: Table, done: Mapping[Cell, tuple[Fit, Score]]) -> str: ...
+
     def decoding_work(self, size: CorpusSize) -> float:
-        """Return about how many seconds it takes to score a network."""
-
-    @abstractmethod
-    def table(self, done: Mapping[Cell, tuple[Fit, Score]]) -> Table:
-        """Return the table of the finished cells."""
-
-    @abstractmethod
-    def write(self, out: Path, table: Table) -> None:
-        """Write the table to a folder."""
-
-    @abstractmethod
-    def page(self, table: Table, done: Mapping[Cell, tuple[Fit, Score]]) -> str:
-        """Return the report as HTML."""
+        """Return about how many seconds it takes to decode the answers of a network."""
+        return 0.0
 
     def run(self, out: Path, *, force: bool) -> Table:
         """Compute the cells that are not kept yet, or all of them with `force`, and return the table.

@@ -1,4 +1,7 @@
-"""The figures of the report on phones: which system and utterances they show, and their captions."""
+"""The figures of the report on phones: which system and utterances they show, their captions, and drawings as SVG.
+
+Names of phones are never read as formulas (`parse_math=False`).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from echolearn.paper.phone_scoring import PhoneScoring, state_probabilities
 from echolearn.paper.table1_figures import (
     FRAMES_PER_SECOND,
     Curve,
-    image_options,
+    ShownUtterance,
+    confusions,
+    draw_image,
+    draw_posteriors,
     learning_curves,
     percent_axis,
     spectrogram,
@@ -32,10 +38,14 @@ from echolearn.validation import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-LONGEST = 20.0  # seconds of an utterance that is shown, so that the page stays small
-LEAST_PHONES = 5  # of the worst utterance: one wrong phone of one is no example
-LIKELY = 0.5  # a phone that the network holds so likely at some frame is shown, though it was not spoken
+MAX_SHOWN_SECONDS = 20.0  # of an utterance that is shown, so that the page stays small
+MIN_PHONES = 5  # of the worst utterance: one wrong phone of one is no example
+LIKELY_PROBABILITY = 0.5  # a phone that the network holds so likely at some frame is shown, though it was not spoken
+SHOWN_PHONES = 45
+ERROR_COLOURS = {"substitution": SERIES[1], "deletion": SERIES[5], "insertion": SERIES[4]}
+PIXELS_PER_SECOND = 240  # of an utterance, so that the name of a phone of five frames is readable
+MIN_PIXELS, PIXELS_PER_INCH = 760, 79
+PIXELS_PER_LETTER = 7  # of a phone's name
 
 
 @dataclass(frozen=True)
@@ -59,10 +69,10 @@ def draw_figures(corpus: Corpus, task: PhoneScoring, systems: Sequence[ReportedS
         return []
     best = best_system(systems)
     return [
-        _kinds(systems),
+        _errors_by_kind(systems),
         _states_against_phones(systems),
         *_learning(systems),
-        _balance(best),
+        _insertions_and_deletions(best),
         *_utterances(corpus, task, best),
         _confusions(task, best),
         _errors_by_phone(best),
@@ -75,23 +85,48 @@ def best_system(systems: Sequence[ReportedSystem]) -> ReportedSystem:
     return min(systems, key=lambda one: one.row["valid"]["phone_error"])
 
 
-def _kinds(systems: Sequence[ReportedSystem]) -> Figure:
-    tests = {one.name: one.row["test"] for one in systems}
-    values = {name: (t["substitutions"], t["deletions"], t["insertions"]) for name, t in tests.items()}
+def _errors_by_kind(systems: Sequence[ReportedSystem]) -> Figure:
+    tests = [one.row["test"] for one in systems]
+    table = np.array([(test["substitutions"], test["deletions"], test["insertions"]) for test in tests])
+    x, base = np.arange(len(systems)), np.zeros(len(systems))
     caption = "Phone error on test by kind: substitutions, deletions and insertions as shares of the reference phones."
-    return Figure("Errors by kind", caption, errors_by_kind(values))
+    with styled_figure("phone-kinds", (6.0, 3.6)) as figure:
+        axes = figure.subplots()
+        for k, (kind, colour) in enumerate(ERROR_COLOURS.items()):
+            axes.bar(x, table[:, k], 0.6, bottom=base, color=colour, label=f"{kind}s")
+            base += table[:, k]
+        for place, total in zip(x, base, strict=True):
+            text = f"{100 * total:.1f} %"
+            axes.annotate(text, (place, total), xytext=(0, 3), textcoords="offset points", ha="center")
+        axes.set_xticks(x, [one.name for one in systems])
+        axes.set_xlim(-0.6, len(systems) - 0.4)
+        axes.margins(y=0.12)
+        percent_axis(axes.yaxis)
+        axes.grid(axis="x", visible=False)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3)
+        return Figure("Errors by kind", caption, to_svg(figure, "phone-kinds"))
 
 
 def _states_against_phones(systems: Sequence[ReportedSystem]) -> Figure:
-    points = [
-        SystemPoint(s.name, s.row["test"]["state_error"], s.row["test"]["phone_error"], s.row["test"]["interval"])
-        for s in systems
-    ]
     caption = (
         "What a lower state error is worth: the phone error of each system against the share of frames with a wrong "
         "state, both on test. Lines: 95 % intervals of the phone error over speakers."
     )
-    return Figure("Frames against phones", caption, states_against_phones(points))
+    with styled_figure("phone-states", (6.0, 3.9)) as figure:
+        axes = figure.subplots()
+        for k, one in enumerate(systems):
+            colour, test = SERIES[k % len(SERIES)], one.row["test"]
+            place = test["state_error"], test["phone_error"]
+            if test["interval"] is not None:
+                axes.plot([place[0]] * 2, test["interval"], color=colour, lw=1.4, alpha=0.6)
+            axes.plot(*place, "o", ms=8, color=colour)
+            axes.annotate(one.name, place, xytext=(8, 4), textcoords="offset points", color=colour, fontsize=9.5)
+        axes.set_xlabel("state error, by frame")
+        axes.set_ylabel("phone error")
+        axes.margins(x=0.25, y=0.18)
+        percent_axis(axes.xaxis)
+        percent_axis(axes.yaxis)
+        return Figure("Frames against phones", caption, to_svg(figure, "phone-states"))
 
 
 def _learning(systems: Sequence[ReportedSystem]) -> list[Figure]:
@@ -113,34 +148,60 @@ def _learning(systems: Sequence[ReportedSystem]) -> list[Figure]:
     return [Figure("Learning and phone error", caption, learning_curves({"state error on valid": curves}))]
 
 
-def phone_errors(evaluation: Evaluation) -> list[PhoneErrors]:
-    """Return the errors of every phone."""
-    return [
-        PhoneErrors(phone, c.reference, c.substitutions, c.deletions, c.insertions)
-        for phone, c in evaluation.by_token().items()
-    ]
-
-
-def _balance(best: ReportedSystem) -> Figure:
+def _insertions_and_deletions(best: ReportedSystem) -> Figure:
+    """Draw how often each phone was inserted (to the right) and deleted (to the left), most of both first."""
     total = best.evaluation.total
     caption = (
         f"System {best.name}: {total.insertions:,} phones were inserted and {total.deletions:,} deleted, of "
         f"{total.reference:,}. Where one is much more frequent than the other, the penalty of the "
         "decoder, which is tuned on valid, does not suit the test part."
     )
-    svg = insertions_and_deletions(phone_errors(best.evaluation))
-    return Figure("Insertions and deletions", caption, svg)
+    counts = best.evaluation.by_token()
+    shown = sorted(counts, key=lambda p: -(counts[p].insertions + counts[p].deletions))[:18]
+    shown = [p for p in shown if counts[p].insertions + counts[p].deletions][::-1]
+    y = np.arange(len(shown))
+    with styled_figure("phone-balance", (6.0, max(1.6, 0.21 * len(shown) + 0.7))) as figure:
+        axes = figure.subplots()
+        axes.barh(y, [-counts[p].deletions for p in shown], 0.75, color=ERROR_COLOURS["deletion"], label="deleted")
+        axes.barh(y, [counts[p].insertions for p in shown], 0.75, color=ERROR_COLOURS["insertion"], label="inserted")
+        axes.axvline(0, color=MUTED, lw=0.8)
+        axes.set_yticks(y, shown, fontsize=8, parse_math=False)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
+        axes.grid(axis="y", visible=False)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
+        return Figure("Insertions and deletions", caption, to_svg(figure, "phone-balance"))
 
 
 def _errors_by_phone(best: ReportedSystem) -> Figure:
+    """Draw the errors of each phone by kind, most errors first, and below them the share of the phone's occurrences."""
     caption = (
         f"System {best.name}, test. Above: number of errors of each phone; an insertion counts for the phone that was "
         "inserted. Below: the share of its occurrences that were substituted or deleted."
     )
-    return Figure("Errors by phone", caption, errors_by_phone(phone_errors(best.evaluation)), wide=True)
+    shown = sorted(best.evaluation.by_token().items(), key=lambda item: -item[1].errors)[:SHOWN_PHONES]
+    counts = [c for _, c in shown]
+    x, base = np.arange(len(shown)), np.zeros(len(shown))
+    with styled_figure("phone-errors", (9.6, 4.4)) as figure:
+        top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1), gridspec_kw={"hspace": 0.12})
+        for kind, colour in ERROR_COLOURS.items():
+            values = np.array([getattr(c, f"{kind}s") for c in counts], dtype=float)
+            top.bar(x, values, 0.75, bottom=base, color=colour, label=f"{kind}s")
+            base += values
+        share = [(c.substitutions + c.deletions) / c.reference if c.reference else np.nan for c in counts]
+        bottom.bar(x, share, 0.75, color=MUTED, alpha=0.6)
+        percent_axis(bottom.yaxis)
+        top.set_ylabel("errors")
+        bottom.set_ylabel("not recognised")
+        bottom.set_xticks(x, [phone for phone, _ in shown], fontsize=8, rotation=90, parse_math=False)
+        bottom.set_xlim(-0.6, len(shown) - 0.4)
+        for axes in (top, bottom):
+            axes.grid(axis="x", visible=False)
+        top.legend(loc="upper right", ncols=3)
+        return Figure("Errors by phone", caption, to_svg(figure, "phone-errors"), wide=True)
 
 
 def _errors_by_speaker(best: ReportedSystem) -> list[Figure]:
+    """Draw the phone error of each speaker, largest first, with that of all of them as a line."""
     speakers = {name: counts.error_rate for name, counts in best.evaluation.by_speaker().items() if counts.reference}
     if len(speakers) < 2:
         return []
@@ -148,8 +209,18 @@ def _errors_by_speaker(best: ReportedSystem) -> list[Figure]:
         f"System {best.name}, test: the phone error of each of {len(speakers)} speakers. Errors of one "
         "speaker resemble each other, so the interval of the phone error is over speakers."
     )
-    svg = errors_by_speaker(speakers, best.evaluation.total.error_rate)
-    return [Figure("Errors by speaker", caption, svg, wide=True)]
+    shown = sorted(speakers.items(), key=lambda item: -item[1])[:SHOWN_PHONES]
+    x, total = np.arange(len(shown)), best.evaluation.total.error_rate
+    with styled_figure("phone-speakers", (9.6, 2.9)) as figure:
+        axes = figure.subplots()
+        axes.bar(x, [rate for _, rate in shown], 0.75, color=SERIES[0], alpha=0.8)
+        axes.axhline(total, color=SERIES[1], lw=1.4, ls="--", label=f"all speakers: {100 * total:.1f} %")
+        axes.set_xticks(x, [name[:24] for name, _ in shown], fontsize=8, rotation=90, parse_math=False)
+        axes.set_xlim(-0.6, len(shown) - 0.4)
+        percent_axis(axes.yaxis)
+        axes.grid(axis="x", visible=False)
+        axes.legend(loc="upper right")
+        return [Figure("Errors by speaker", caption, to_svg(figure, "phone-speakers"), wide=True)]
 
 
 def confusion_table(evaluation: Evaluation, phones: Sequence[str]) -> tuple[Array, list[str], list[str]]:
@@ -159,43 +230,39 @@ def confusion_table(evaluation: Evaluation, phones: Sequence[str]) -> tuple[Arra
     """
     pairs = [pair for pairs in evaluation.alignments.values() for pair in pairs]
     spoken = [p for p in phones if p not in SILENCES and any(true == p for true, _ in pairs)]
-    heard = [p for p in phones if p not in SILENCES and any(p in pair for pair in pairs)]
+    recognised = [p for p in phones if p not in SILENCES and any(p in pair for pair in pairs)]
     row: dict[str | None, int] = {None: len(spoken)} | {p: k for k, p in enumerate(spoken)}
-    column: dict[str | None, int] = {None: len(heard)} | {p: k for k, p in enumerate(heard)}
+    column: dict[str | None, int] = {None: len(recognised)} | {p: k for k, p in enumerate(recognised)}
     counts = np.zeros((len(row), len(column)), dtype=np.int64)
-    for true, found in pairs:
-        counts[row[true], column[found]] += 1
-    return counts, [*spoken, "(inserted)"], [*heard, "(deleted)"]
+    for true, answer in pairs:
+        counts[row[true], column[answer]] += 1
+    return counts, [*spoken, "(inserted)"], [*recognised, "(deleted)"]
 
 
 def _confusions(task: PhoneScoring, best: ReportedSystem) -> Figure:
-    counts, spoken, heard = confusion_table(best.evaluation, task.classes)
+    counts, spoken, recognised = confusion_table(best.evaluation, task.classes)
     frequent = best.evaluation.confusions().most_common(6)
-    named = ", ".join(f"{_said(a)} as {_said(b)} ({n})" for (a, b), n in frequent)
+    named = ", ".join(f"{a or 'nothing'} as {b or 'nothing'} ({n})" for (a, b), n in frequent)
     caption = (
         f"System {best.name}, test. Rows: the phone spoken; columns: the phone recognised in its place; every row adds "
         f"up to 100 %. Most frequent: {named or 'no errors'}."
     )
-    svg = phone_confusions(counts, spoken, heard)
+    svg = confusions(counts, spoken, recognised, name="phone-confusions", height=7.8)
     return Figure("Phone confusions", caption, svg, wide=True)
-
-
-def _said(phone: str | None) -> str:
-    return "nothing" if phone is None else phone
 
 
 def shown_utterances(corpus: Corpus, evaluation: Evaluation) -> dict[str, int]:
     """Return test utterances to show, each once: the shortest, the one of median length and the worst.
 
-    The worst has the largest phone error among those of at least `LEAST_PHONES` phones; utterances longer than
-    `LONGEST` are shown only where there are no others.
+    The worst has the largest phone error among those of at least `MIN_PHONES` phones; utterances longer than
+    `MAX_SHOWN_SECONDS` are shown only where there are no others.
     """
     which = [k for k in corpus.which("test") if evaluation.alignments[corpus.utterances[k]]] or corpus.which("test")
-    short = [k for k in which if len(corpus.labels[k]) <= LONGEST * FRAMES_PER_SECOND] or which
+    short = [k for k in which if len(corpus.labels[k]) <= MAX_SHOWN_SECONDS * FRAMES_PER_SECOND] or which
     by_length = sorted(short, key=lambda k: len(corpus.labels[k]))
     counts = evaluation.by_utterance()
     of = {k: counts[corpus.utterances[k]] for k in short}
-    candidates = [k for k in short if of[k].reference >= LEAST_PHONES] or short
+    candidates = [k for k in short if of[k].reference >= MIN_PHONES] or short
     worst = max(candidates, key=lambda k: _rate(of[k]))
     found = {"shortest": by_length[0], "of median length": by_length[len(by_length) // 2], "worst": worst}
     return {" and ".join(w for w in found if found[w] == k): k for k in dict.fromkeys(found.values())}
@@ -210,11 +277,9 @@ def _utterances(corpus: Corpus, task: PhoneScoring, best: ReportedSystem) -> lis
     figures = []
     for number, (what, k) in enumerate(shown_utterances(corpus, best.evaluation).items()):
         name = corpus.utterances[k]
-        pairs = best.evaluation.alignments[name]
         samples = _samples(corpus, k)
         shown = decoded(corpus, k, task, best, model, samples=samples)
-        short = shown.seconds <= LONGEST
-        sound = audio_block(samples, RATE_HZ) if samples is not None and short else ""
+        short = shown.seconds <= MAX_SHOWN_SECONDS
         counts = best.evaluation.by_utterance()[name]
         caption = (
             f"Test utterance {name} of speaker {corpus.speakers[k]}, {shown.seconds:.1f} s, system {best.name}: "
@@ -223,9 +288,10 @@ def _utterances(corpus: Corpus, task: PhoneScoring, best: ReportedSystem) -> lis
             "(coloured strongly where they differ); the probability that the network gives each phone."
         )
         if samples is not None and not short:
-            caption += f" It is longer than {LONGEST:g} s, so its sound is not in this page."
+            caption += f" It is longer than {MAX_SHOWN_SECONDS:g} s, so its sound is not in this page."
+        sound = audio_block(samples, RATE_HZ) if samples is not None and short else ""
+        below = sound + alignment_block(best.evaluation.alignments[name])
         svg = decoded_utterance(shown, f"utterance{number}")
-        below = sound + alignment_block(pairs)
         figures.append(Figure(f"Utterance: {what}", caption, svg, wide=True, pixels=shown.pixels, below=below))
     return figures
 
@@ -237,6 +303,29 @@ def _samples(corpus: Corpus, k: int) -> Array | None:
         return read_audio(path) if path else None
     except CorpusError:
         return None
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A phone with its frames; kind: right, silence, substitution, deletion or insertion."""
+
+    name: str
+    start: int
+    end: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class DecodedUtterance(ShownUtterance):
+    """An utterance with the phones of both sides."""
+
+    spoken: Sequence[Segment]
+    recognised: Sequence[Segment]
+
+    @property
+    def pixels(self) -> int:
+        """The least width at which it is readable."""
+        return max(MIN_PIXELS, round(PIXELS_PER_SECOND * self.seconds))
 
 
 def decoded(
@@ -257,7 +346,9 @@ def decoded(
     sides = [marked_phones(spoken, pairs, task, 0), marked_phones(heard, pairs, task, 1)]
     posteriors = _class_posteriors(P, task)
     named = dict.fromkeys(one.name for side in sides for one in side)
-    likely = sorted((c for c in posteriors if posteriors[c].max() > LIKELY), key=lambda c: -posteriors[c].max())
+    likely = sorted(
+        (c for c in posteriors if posteriors[c].max() > LIKELY_PROBABILITY), key=lambda c: -posteriors[c].max()
+    )
     names = list(dict.fromkeys([*named, *likely]))[::-1]
     return DecodedUtterance(
         picture=X if samples is None else spectrogram(samples),
@@ -303,86 +394,24 @@ def _class_posteriors(P: Array, task: PhoneScoring) -> Mapping[str, Array]:
     return found
 
 
-RIGHT, SILENCE = SERIES[0], MUTED
-WRONG = {"substitution": SERIES[1], "deletion": SERIES[5], "insertion": SERIES[4]}
-PIXELS_PER_SECOND = 240  # of an utterance, so that the name of a phone of five frames is readable
-NARROWEST, PIXELS_PER_INCH = 760, 79
-LETTER = 7  # pixels that a letter of a phone's name is wide
-SHOWN_PHONES = 45
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A phone with its frames; kind: right, silence, substitution, deletion or insertion."""
-
-    name: str
-    start: int
-    end: int
-    kind: str
-
-
-@dataclass(frozen=True)
-class DecodedUtterance:
-    """What is drawn of one utterance; all arrays have one row per frame.
-
-    Attributes
-    ----------
-    picture : array of shape (frames, rows)
-        The spectrogram, or the features where there is no audio.
-    picture_label : str
-        What the picture shows.
-    spoken, recognised : sequence of Segment
-        The phones of both sides.
-    posteriors : array of shape (frames, len(names))
-        The probability of each phone in `names`.
-    names : sequence of str
-        The phones shown.
-    """
-
-    picture: Array
-    picture_label: str
-    spoken: Sequence[Segment]
-    recognised: Sequence[Segment]
-    posteriors: Array
-    names: Sequence[str]
-
-    @property
-    def seconds(self) -> float:
-        """Its duration."""
-        return len(self.posteriors) / FRAMES_PER_SECOND
-
-    @property
-    def pixels(self) -> int:
-        """The least width at which it is readable."""
-        return max(NARROWEST, round(PIXELS_PER_SECOND * self.seconds))
-
-
 def decoded_utterance(shown: DecodedUtterance, name: str) -> str:
     """Draw the picture, true and recognised phones as two bars, and posteriors, over one time axis."""
-    rows, seconds = len(shown.names), shown.seconds
-    height = 0.155 * rows + 0.3
+    height = 0.155 * len(shown.names) + 0.3
     with styled_figure(name, (shown.pixels / PIXELS_PER_INCH, 3.0 + height)) as figure:
         top, bars, bottom = figure.subplots(
             3, 1, sharex=True, height_ratios=(1.9, 0.8, height), gridspec_kw={"hspace": 0.06}
         )
-        picture = shown.picture.T
-        low, high = np.percentile(picture, (5, 99.8))
-        top.imshow(picture, vmin=low, vmax=high, extent=(0, seconds, 0, picture.shape[0]), **image_options("magma"))
-        top.set_ylabel(shown.picture_label)
-        top.set_yticks([])
-        letter = LETTER * seconds / shown.pixels
+        draw_image(top, shown.picture, shown.seconds, shown.picture_label)
+        letter = PIXELS_PER_LETTER * shown.seconds / shown.pixels
         _draw_bar(bars, shown.spoken, 1, letter)
         _draw_bar(bars, shown.recognised, 0, letter)
         bars.set_ylim(0, 2)
         bars.set_yticks((0.5, 1.5), ("recognised", "spoken"), fontsize=8.5)
         bars.spines[:].set_visible(False)
-        bottom.imshow(shown.posteriors.T, vmin=0, vmax=1, extent=(0, seconds, 0, rows), **image_options("magma"))
-        bottom.set_yticks(np.arange(rows) + 0.5, shown.names, fontsize=8, parse_math=False)
-        bottom.set_ylabel("posterior by phone")
-        bottom.set_xlabel("seconds")
+        bars.grid(visible=False)
+        draw_posteriors(bottom, shown)
         for axes in (top, bars, bottom):
-            axes.grid(visible=False)
-            axes.set_xlim(0, seconds)
+            axes.set_xlim(0, shown.seconds)
         return to_svg(figure, name)
 
 
@@ -392,154 +421,10 @@ def _draw_bar(axes: Axes, segments: Sequence[Segment], level: int, letter: float
 
     for one in segments:
         start, width = one.start / FRAMES_PER_SECOND, (one.end - one.start) / FRAMES_PER_SECOND
-        colour = WRONG.get(one.kind, RIGHT if one.kind == "right" else SILENCE)
-        strong = 0.75 if one.kind in WRONG else 0.3
+        colour = ERROR_COLOURS.get(one.kind, SERIES[0] if one.kind == "right" else MUTED)
+        strong = 0.75 if one.kind in ERROR_COLOURS else 0.3
         axes.add_patch(Rectangle((start, level + 0.06), width, 0.88, facecolor=colour, alpha=strong, lw=0))
         axes.plot([start, start], [level + 0.06, level + 0.94], color=INK, lw=0.6)
         if width >= letter * len(one.name):
             place = (start + width / 2, level + 0.5)
             axes.text(*place, one.name, ha="center", va="center", fontsize=7.5, clip_on=True, parse_math=False)
-
-
-def phone_confusions(counts: Array, spoken: Sequence[str], recognised: Sequence[str]) -> str:
-    """Draw the shares of each phone (rows; the last: inserted) that were recognised as each phone (columns)."""
-    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    with styled_figure("phone-confusions", (8.4, 7.8)) as figure:
-        axes = figure.subplots()
-        image = axes.imshow(np.sqrt(share), vmin=0, vmax=1, cmap="magma", interpolation="nearest")
-        axes.set_xticks(range(len(recognised)), recognised, rotation=90, fontsize=7.5, parse_math=False)
-        axes.set_yticks(range(len(spoken)), spoken, fontsize=7.5, parse_math=False)
-        axes.grid(visible=False)
-        axes.set_xlabel("recognised")
-        axes.set_ylabel("spoken")
-        bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.02, ticks=np.sqrt((0, 0.01, 0.05, 0.2, 0.5, 1)))
-        bar.ax.set_yticklabels(("0", "1 %", "5 %", "20 %", "50 %", "100 %"), fontsize=8)
-        bar.outline.set_visible(False)
-        return to_svg(figure, "phone-confusions")
-
-
-@dataclass(frozen=True)
-class PhoneErrors:
-    """The errors of one phone; an insertion counts for the phone that was inserted."""
-
-    phone: str
-    reference: int
-    substitutions: int
-    deletions: int
-    insertions: int
-
-    @property
-    def errors(self) -> int:
-        """All of them."""
-        return self.substitutions + self.deletions + self.insertions
-
-
-def errors_by_phone(phones: Sequence[PhoneErrors]) -> str:
-    """Draw the errors of each phone by kind, most errors first, and below them the share of the phone's occurrences."""
-    shown = sorted(phones, key=lambda p: -p.errors)[:SHOWN_PHONES]
-    x = np.arange(len(shown))
-    with styled_figure("phone-errors", (9.6, 4.4)) as figure:
-        top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1), gridspec_kw={"hspace": 0.12})
-        base = np.zeros(len(shown))
-        for kind, values in _by_kind(shown).items():
-            top.bar(x, values, 0.75, bottom=base, color=WRONG[kind], label=f"{kind}s")
-            base += values
-        share = [(p.substitutions + p.deletions) / p.reference if p.reference else np.nan for p in shown]
-        bottom.bar(x, share, 0.75, color=MUTED, alpha=0.6)
-        percent_axis(bottom.yaxis)
-        top.set_ylabel("errors")
-        bottom.set_ylabel("not recognised")
-        bottom.set_xticks(x, [p.phone for p in shown], fontsize=8, rotation=90, parse_math=False)
-        bottom.set_xlim(-0.6, len(shown) - 0.4)
-        for axes in (top, bottom):
-            axes.grid(axis="x", visible=False)
-        top.legend(loc="upper right", ncols=3)
-        return to_svg(figure, "phone-errors")
-
-
-def _by_kind(phones: Sequence[PhoneErrors]) -> dict[str, Array]:
-    return {kind: np.array([getattr(p, f"{kind}s") for p in phones], dtype=float) for kind in WRONG}
-
-
-def insertions_and_deletions(phones: Sequence[PhoneErrors]) -> str:
-    """Draw how often each phone was inserted (to the right) and deleted (to the left), most of both first."""
-    shown = sorted(phones, key=lambda p: -(p.insertions + p.deletions))[:18]
-    shown = [p for p in shown if p.insertions + p.deletions][::-1]
-    y = np.arange(len(shown))
-    with styled_figure("phone-balance", (6.0, max(1.6, 0.21 * len(shown) + 0.7))) as figure:
-        axes = figure.subplots()
-        axes.barh(y, [-p.deletions for p in shown], 0.75, color=WRONG["deletion"], label="deleted")
-        axes.barh(y, [p.insertions for p in shown], 0.75, color=WRONG["insertion"], label="inserted")
-        axes.axvline(0, color=MUTED, lw=0.8)
-        axes.set_yticks(y, [p.phone for p in shown], fontsize=8, parse_math=False)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
-        axes.grid(axis="y", visible=False)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
-        return to_svg(figure, "phone-balance")
-
-
-def errors_by_kind(systems: Mapping[str, Sequence[float]]) -> str:
-    """Draw substitutions, deletions and insertions of each system, as fractions of reference phones."""
-    x, base = np.arange(len(systems)), np.zeros(len(systems))
-    table = np.array(list(systems.values()))
-    with styled_figure("phone-kinds", (6.0, 3.6)) as figure:
-        axes = figure.subplots()
-        for k, (kind, colour) in enumerate(WRONG.items()):
-            axes.bar(x, table[:, k], 0.6, bottom=base, color=colour, label=f"{kind}s")
-            base += table[:, k]
-        for place, total in zip(x, base, strict=True):
-            axes.annotate(
-                f"{100 * total:.1f} %", (place, total), xytext=(0, 3), textcoords="offset points", ha="center"
-            )
-        axes.set_xticks(x, list(systems))
-        axes.set_xlim(-0.6, len(systems) - 0.4)
-        axes.margins(y=0.12)
-        percent_axis(axes.yaxis)
-        axes.grid(axis="x", visible=False)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3)
-        return to_svg(figure, "phone-kinds")
-
-
-def errors_by_speaker(rates: Mapping[str, float], total: float) -> str:
-    """Draw the phone error of each speaker, largest first, with that of all of them as a line."""
-    shown = sorted(rates.items(), key=lambda item: -item[1])[:SHOWN_PHONES]
-    x = np.arange(len(shown))
-    with styled_figure("phone-speakers", (9.6, 2.9)) as figure:
-        axes = figure.subplots()
-        axes.bar(x, [rate for _, rate in shown], 0.75, color=SERIES[0], alpha=0.8)
-        axes.axhline(total, color=SERIES[1], lw=1.4, ls="--", label=f"all speakers: {100 * total:.1f} %")
-        axes.set_xticks(x, [name[:24] for name, _ in shown], fontsize=8, rotation=90, parse_math=False)
-        axes.set_xlim(-0.6, len(shown) - 0.4)
-        percent_axis(axes.yaxis)
-        axes.grid(axis="x", visible=False)
-        axes.legend(loc="upper right")
-        return to_svg(figure, "phone-speakers")
-
-
-@dataclass(frozen=True)
-class SystemPoint:
-    """A system in the plane of state error and phone error on test; interval: of the phone error."""
-
-    name: str
-    state_error: float
-    phone_error: float
-    interval: Sequence[float] | None
-
-
-def states_against_phones(points: Sequence[SystemPoint]) -> str:
-    """Draw the phone error of each system against its state error, with intervals."""
-    with styled_figure("phone-states", (6.0, 3.9)) as figure:
-        axes = figure.subplots()
-        for k, point in enumerate(points):
-            colour = SERIES[k % len(SERIES)]
-            if point.interval is not None:
-                axes.plot([point.state_error] * 2, point.interval, color=colour, lw=1.4, alpha=0.6)
-            axes.plot(point.state_error, point.phone_error, "o", ms=8, color=colour)
-            place = (point.state_error, point.phone_error)
-            axes.annotate(point.name, place, xytext=(8, 4), textcoords="offset points", color=colour, fontsize=9.5)
-        axes.set_xlabel("state error, by frame")
-        axes.set_ylabel("phone error")
-        axes.margins(x=0.25, y=0.18)
-        percent_axis(axes.xaxis)
-        percent_axis(axes.yaxis)
-        return to_svg(figure, "phone-states")

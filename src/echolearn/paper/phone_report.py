@@ -16,12 +16,20 @@ import numpy as np
 from echolearn.display.progress import clock
 from echolearn.display.report import Figure, document, figure_blocks, table_block
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.paper.table1_report import aligned, markdown_table, percent
+from echolearn.paper.table1_report import (
+    CorpusReport,
+    aligned,
+    corpus_text,
+    markdown_table,
+    page_foot,
+    page_head,
+    percent,
+)
 from echolearn.validation import Array
 
 SCHEMA = 1  # raised when a key of phones.json changes its meaning
 
-LONG_NAMES = {
+SYSTEM_NAMES = {
     "fixed": "fixed weights, only the readout is fitted",
     "learned": "all weights learned",
     "bidirectional": "all weights learned, half of the units run backward",
@@ -74,28 +82,17 @@ class PhoneComparison(TypedDict):
     p_value: float | None
 
 
-class PhoneTable(TypedDict):
+class PhoneTable(CorpusReport):
     """The content of `phones.json`."""
 
     schema: int
-    corpus: str
-    digest: str
-    synthetic: bool
-    level: str
     phones: int
-    states: int
-    speakers: int
-    frames: dict[str, int]
     utterances: dict[str, int]
     rows: list[PhoneRow]
     comparisons: list[PhoneComparison]
-    settings: Mapping[str, object]
-    notes: list[str]
-    complete: bool
-    echolearn: str
 
 
-HEAD = ["system", "units", "test %", "95 % interval", "sub.", "del.", "ins.", "valid %", "state error %", "fit"]
+SYSTEM_HEAD = ["system", "units", "test %", "95 % interval", "sub.", "del.", "ins.", "valid %", "state error %", "fit"]
 
 
 def interval_text(interval: Sequence[float] | None) -> str:
@@ -104,29 +101,20 @@ def interval_text(interval: Sequence[float] | None) -> str:
 
 
 def system_rows(table: PhoneTable) -> list[list[str]]:
-    """Return one row of text per system, under `HEAD`."""
-    return [
-        [
-            row["system"],
-            f"{row['units']:,}",
-            percent(row["test"]["phone_error"]),
-            interval_text(row["test"]["interval"]),
-            percent(row["test"]["substitutions"]),
-            percent(row["test"]["deletions"]),
-            percent(row["test"]["insertions"]),
-            percent(row["valid"]["phone_error"]),
-            percent(row["test"]["state_error"]),
-            clock(row["seconds"]),
-        ]
-        for row in table["rows"]
-    ]
+    """Return one row of text per system, under `SYSTEM_HEAD`."""
+    rows = []
+    for row in table["rows"]:
+        test = row["test"]
+        kinds = (test["substitutions"], test["deletions"], test["insertions"])
+        errors = [percent(test["phone_error"]), interval_text(test["interval"]), *map(percent, kinds)]
+        others = [percent(row["valid"]["phone_error"]), percent(test["state_error"]), clock(row["seconds"])]
+        rows.append([row["system"], f"{row['units']:,}", *errors, *others])
+    return rows
 
 
-def corpus_text(table: PhoneTable) -> str:
+def corpus_summary(table: PhoneTable) -> str:
     """Return the corpus with its size in one line."""
-    name = "synthetic speech (espeak-ng)" if table["synthetic"] else table["corpus"]
-    frames = " / ".join(f"{table['frames'][part]:,}" for part in ("train", "valid", "test"))
-    return f"{name}, {frames} frames (train / valid / test), {table['speakers']} speakers"
+    return f"{corpus_text(table)}, {table['speakers']} speakers"
 
 
 def scoring_text(table: PhoneTable) -> str:
@@ -187,11 +175,11 @@ def markdown(table: PhoneTable) -> str:
     notes = "".join(f"\n- {note}" for note in table["notes"])
     return f"""# Phone error
 
-Corpus: {corpus_text(table)}. {scoring_text(table)}
+Corpus: {corpus_summary(table)}. {scoring_text(table)}
 {unfinished}
 {headline(table)}
 
-{markdown_table(HEAD, system_rows(table))}
+{markdown_table(SYSTEM_HEAD, system_rows(table))}
 
 Errors are per cent of the reference phones, state errors per cent of frames. The interval is a bootstrap over the
 speakers of the test part.
@@ -207,7 +195,11 @@ Notes on the corpus:{notes or " none"}
 
 def plain_text(table: PhoneTable) -> str:
     """Return the table for a terminal."""
-    lines = [f"Phone error: {corpus_text(table)}", *aligned(HEAD, system_rows(table)), *comparison_lines(table)]
+    lines = [
+        f"Phone error: {corpus_summary(table)}",
+        *aligned(SYSTEM_HEAD, system_rows(table)),
+        *comparison_lines(table),
+    ]
     return "\n".join(["", *lines, "", headline(table)]).rstrip()
 
 
@@ -217,21 +209,14 @@ def write_phone_table(out: Path, table: PhoneTable) -> None:
     write_atomically(out / "phones.md", markdown(table).encode())
 
 
-LARGEST = np.iinfo(np.int16).max
-
-
 def phone_page(table: PhoneTable, figures: Sequence[Figure]) -> str:
     """Return the page: the systems, what learning gains, utterances with their sound, and where the errors are."""
-    badge = "<span class=badge>synthetic speech</span>" if table["synthetic"] else ""
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table["notes"])
     compared = "".join(f"<li>{html.escape(line)}</li>" for line in comparison_lines(table))
     total = sum(row["seconds"] + row["decoding_seconds"] for row in table["rows"])
-    names = "".join(f"<li>{r['system']}: {html.escape(LONG_NAMES[r['system']])}</li>" for r in table["rows"])
-    body = f"""<header><p class=kicker>echolearn {html.escape(table["echolearn"])} · phones {badge}</p>
-<h1>From speech to phones</h1>
-<p class=lead>{html.escape(headline(table))}</p>
-<p class=note>{html.escape(corpus_text(table))}. {html.escape(scoring_text(table))}
-All systems took {clock(total)}.</p></header>
+    names = "".join(f"<li>{r['system']}: {html.escape(SYSTEM_NAMES[r['system']])}</li>" for r in table["rows"])
+    note = f"""{html.escape(corpus_summary(table))}. {html.escape(scoring_text(table))}
+All systems took {clock(total)}."""
+    body = f"""{page_head(table, "phones", "From speech to phones", headline(table), note)}
 <section><h2>Phone error on test, per cent</h2>{_system_table(table)}
 <ul class=note>{names}</ul>
 <p class=note>Substitutions, deletions and insertions add up to the phone error. Interval: 95 %, by a bootstrap over the
@@ -239,14 +224,14 @@ speakers of the test part. State error: frames with a wrong state.</p>
 <ul class=note>{compared}</ul></section>
 {figure_blocks(figures)}
 <section><h2>Weights of the decoder, tuned on valid</h2>{_weight_table(table)}</section>
-<footer><h2>Corpus</h2><ul>{notes}</ul></footer>"""
+{page_foot(table)}"""
     return document("Phone error of echo state networks", body)
 
 
 def _system_table(table: PhoneTable) -> str:
     """Return the table of systems, every phone error above a bar of its length."""
     largest = max((row["test"]["phone_error"] for row in table["rows"]), default=1.0) or 1.0
-    head = "".join(f"<th{' class=l' if k == 0 else ''}>{html.escape(name)}</th>" for k, name in enumerate(HEAD))
+    head = "".join(f"<th{' class=l' if k == 0 else ''}>{html.escape(name)}</th>" for k, name in enumerate(SYSTEM_HEAD))
     body = ""
     for row, cells in zip(table["rows"], system_rows(table), strict=True):
         width = row["test"]["phone_error"] / largest
@@ -258,19 +243,13 @@ def _system_table(table: PhoneTable) -> str:
 
 def _weight_table(table: PhoneTable) -> str:
     names = list(table["rows"][0]["weights"]) if table["rows"] else []
-    rows = [
-        [
-            row["system"],
-            *(f"{row['weights'][name]:g}" for name in names),
-            percent(row["test"]["phone_error_with_silence"]),
-            percent(row["test"]["frame_phone_error"]),
-            f"{row['epochs']}",
-            clock(row["decoding_seconds"]),
-        ]
-        for row in table["rows"]
-    ]
-    own = ["error with silence %", "phone error by frame %", "epochs", "decoding"]
-    return table_block(["system", *(name.replace("_", " ") for name in names), *own], rows)
+    head = ["error with silence %", "phone error by frame %", "epochs", "decoding"]
+    rows = []
+    for row in table["rows"]:
+        errors = [percent(row["test"]["phone_error_with_silence"]), percent(row["test"]["frame_phone_error"])]
+        weights = [f"{row['weights'][name]:g}" for name in names]
+        rows.append([row["system"], *weights, *errors, f"{row['epochs']}", clock(row["decoding_seconds"])])
+    return table_block(["system", *(name.replace("_", " ") for name in names), *head], rows)
 
 
 def audio_block(samples: Array, rate: int) -> str:
@@ -278,7 +257,7 @@ def audio_block(samples: Array, rate: int) -> str:
     content = io.BytesIO()
     with wave.open(content, "wb") as file:
         file.setparams((1, 2, rate, 0, "NONE", ""))
-        file.writeframes(np.clip(np.round(samples), -LARGEST - 1, LARGEST).astype("<i2").tobytes())
+        file.writeframes(np.clip(np.round(samples), -(2**15), 2**15 - 1).astype("<i2").tobytes())
     encoded = base64.b64encode(content.getvalue()).decode("ascii")
     return f'<audio controls preload="none" src="data:audio/wav;base64,{encoded}"></audio>'
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from echolearn.validation import Array
 Probabilities = Mapping[str, NDArray[np.float32]]  # of each utterance: (frames, states of the corpus)
 # How often `tune` decodes the validation part: once to begin with, then for every value but the one that is in use,
 # and for every beam.
-TRIALS = 1 + TUNING_ROUNDS * sum(len(values) - 1 for values in WEIGHT_CHOICES.values()) + len(BEAM_CHOICES)
+DECODER_TRIALS = 1 + TUNING_ROUNDS * sum(len(values) - 1 for values in WEIGHT_CHOICES.values()) + len(BEAM_CHOICES)
 # A trigram starts from the weights of the bigram; these are tried again.
 TRIGRAM_CHOICES = {name: WEIGHT_CHOICES[name] for name in ("language_weight", "penalty")}
 TRIGRAM_TRIALS = 1 + TUNING_ROUNDS * sum(len(values) - 1 for values in TRIGRAM_CHOICES.values()) + len(BEAM_CHOICES)
@@ -54,30 +54,14 @@ class TunedDecoder(NamedTuple):
 
 @dataclass(frozen=True)
 class PhoneScoring:
-    """References and decoders by which networks are scored on the phones of a corpus.
+    """References and decoders by which networks are scored on the phones of a corpus."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Name of each state.
-    train_labels : list of array
-        State labels of the training part: what durations, priors and the phone n-gram are learned from.
-    spoken : mapping of str to mapping of str to list of str
-        Of the parts valid and test: the phones of each utterance, silences included.
-    speakers : mapping of str to str
-        Speaker of each utterance.
-    phone_map : mapping of str to str or None, or None
-        Folds phones into the classes that are scored; None: phones are scored as they are.
-    order : int or None
-        Order of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on the validation part.
-    """
-
-    names: tuple[str, ...]
-    train_labels: list[Labels]
-    spoken: Mapping[str, Mapping[str, list[str]]]
-    speakers: Mapping[str, str]
-    phone_map: PhoneMap | None
-    order: int | None
+    names: tuple[str, ...]  # of the states
+    train_labels: list[Labels]  # of states: what durations, priors and the phone n-gram are learned from
+    spoken: Mapping[str, Mapping[str, list[str]]]  # of valid and test: the phones of each utterance, with silences
+    speakers: Mapping[str, str]  # of each utterance
+    phone_map: PhoneMap | None  # folds phones into the classes that are scored
+    order: int | None  # of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on valid
 
     @classmethod
     def of(cls, corpus: Corpus, level: str | None = None, order: int | None = None) -> PhoneScoring:
@@ -119,28 +103,16 @@ class PhoneScoring:
 
     def tuned(self, probabilities: Probabilities, progress: Progress | None = None) -> TunedDecoder:
         """Return the decoder with the order and weights of the smallest phone error on the validation part."""
-        first = self._tuned(self.decoder, probabilities, WEIGHT_CHOICES, progress)
-        if self.order is not None:
-            return TunedDecoder(first[0], self.order, first[1])
-        start = replace(self.trigram_decoder, weights=first[0].weights)
-        second = self._tuned(start, probabilities, TRIGRAM_CHOICES, progress)
-        return TunedDecoder(second[0], 3, second[1]) if second[1] < first[1] else TunedDecoder(first[0], 2, first[1])
 
-    def _tuned(
-        self,
-        decoder: Decoder,
-        probabilities: Probabilities,
-        choices: Mapping[str, Sequence[float]],
-        progress: Progress | None,
-    ) -> tuple[Decoder, float]:
-        return tune_phones(
-            decoder,
-            self.spoken["valid"],
-            probabilities,
-            phone_map=self.phone_map,
-            choices=choices,
-            progress=progress,
-        )
+        def tuned(decoder: Decoder, choices: Mapping[str, Sequence[float]]) -> tuple[Decoder, float]:
+            spoken, folds = self.spoken["valid"], self.phone_map
+            return tune_phones(decoder, spoken, probabilities, phone_map=folds, choices=choices, progress=progress)
+
+        bigram, error = tuned(self.decoder, WEIGHT_CHOICES)
+        if self.order is not None:
+            return TunedDecoder(bigram, self.order, error)
+        trigram, other = tuned(replace(self.trigram_decoder, weights=bigram.weights), TRIGRAM_CHOICES)
+        return TunedDecoder(trigram, 3, other) if other < error else TunedDecoder(bigram, 2, error)
 
     def evaluate(self, part: str, recognised: Mapping[str, Sequence[Token]]) -> Evaluation:
         """Return the alignments of what was recognised with what was spoken; silences do not count."""
@@ -148,9 +120,9 @@ class PhoneScoring:
 
     def evaluate_with_silence(self, part: str, recognised: Mapping[str, Sequence[Token]]) -> Evaluation:
         """Return the same where a silence is a phone like any other, as many publications on TIMIT count."""
-        heard = {name: self._classes_of(token.name for token in tokens) for name, tokens in recognised.items()}
+        answers = {name: self._classes_of(token.name for token in tokens) for name, tokens in recognised.items()}
         spoken = {name: self._classes_of(phones) for name, phones in self.spoken[part].items()}
-        return evaluate(spoken, heard, speakers=self.speakers)
+        return evaluate(spoken, answers, speakers=self.speakers)
 
     def _classes_of(self, phones: Iterable[str]) -> list[str]:
         return list(phones) if self.phone_map is None else fold(phones, self.phone_map)
@@ -208,30 +180,24 @@ def frame_errors(
     return float(np.mean(spoken != found)), float(np.mean(wrong[counts])) if counts.any() else float("nan")
 
 
-def level_errors(
-    model: ESNClassifier, corpus: Corpus, level: str, task: Callable[[], PhoneScoring]
-) -> tuple[float, float]:
+def level_errors(model: ESNClassifier, corpus: Corpus, level: str, task: PhoneScoring) -> tuple[float, float]:
     """Return the errors of a network on valid and test at a level other than that of states.
 
     Phones are scored by frame, in 48 or 39 classes; segments as shares of segments whose boundaries are known, by what
     the training labels say of a phone's states and durations; recognition as the phone error of a decoder whose
     weights are tuned on valid.
     """
-    valid = part_probabilities(model, corpus, "valid")
-    if level == "recognition":
-        decoder = task().tuned(valid).decoder
-        found = [task().evaluate("valid", recognise(decoder, valid)).total.error_rate]
-        test = part_probabilities(model, corpus, "test")
-        found.append(task().evaluate("test", recognise(decoder, test)).total.error_rate)
-        return found[0], found[1]
-    test = part_probabilities(model, corpus, "test")
-    if level == "segment":
-        return _segment_error(corpus, "valid", valid, task()), _segment_error(corpus, "test", test, task())
-    classes = level_map(level, phones_of_states(corpus.state_names))
-    return frame_errors(corpus, "valid", valid, classes)[1], frame_errors(corpus, "test", test, classes)[1]
-
-
-def _segment_error(corpus: Corpus, part: str, probabilities: Probabilities, task: PhoneScoring) -> float:
-    which = corpus.which(part)
-    given, labels = [probabilities[corpus.utterances[k]] for k in which], [corpus.labels[k] for k in which]
-    return segment_error(task.segments, given, labels, corpus.state_names, phone_map=task.phone_map)
+    errors, decoder = [], None
+    for part in ("valid", "test"):
+        P = part_probabilities(model, corpus, part)
+        if level == "recognition":
+            decoder = task.tuned(P).decoder if decoder is None else decoder
+            errors.append(task.evaluate(part, recognise(decoder, P)).total.error_rate)
+        elif level == "segment":
+            labels = [corpus.labels[k] for k in corpus.which(part)]
+            answers = list(P.values())
+            errors.append(segment_error(task.segments, answers, labels, corpus.state_names, phone_map=task.phone_map))
+        else:
+            classes = level_map(level, phones_of_states(corpus.state_names))
+            errors.append(frame_errors(corpus, part, P, classes)[1])
+    return errors[0], errors[1]

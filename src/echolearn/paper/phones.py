@@ -32,7 +32,7 @@ from echolearn.paper.phone_report import (
     write_phone_table,
 )
 from echolearn.paper.phone_scoring import (
-    TRIALS,
+    DECODER_TRIALS,
     TRIGRAM_TRIALS,
     TUNING,
     PhoneScoring,
@@ -57,30 +57,14 @@ TRIGRAM_WORK = 3  # of decoding with a trigram, in units of that with a bigram
 
 @dataclass(frozen=True)
 class PhonePlan:
-    """The settings of `echolearn phones`.
-
-    Attributes
-    ----------
-    systems : tuple of str
-        Which systems, of `SYSTEMS`.
-    units : int
-        Hidden units of each system; a stack has half of them in each of its two layers.
-    order : int or None
-        Order of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on the validation part.
-    level : str
-        The classes that are scored: "corpus", "phone48" or "phone39".
-    seed : int
-        The seed of the networks.
-    changes : mapping
-        Parameters of `ESNClassifier` other than the defaults, for every system, except those that systems differ by.
-    """
+    """The settings of `echolearn phones`."""
 
     systems: tuple[str, ...] = SYSTEMS
-    units: int = 300
-    order: int | None = None
-    level: str = "corpus"
+    units: int = 300  # of each system; a stack has half of them in each of its two layers
+    order: int | None = None  # of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on valid
+    level: str = "corpus"  # the classes that are scored, of LEVELS
     seed: int = 0
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)  # of parameters of ESNClassifier, for every system
 
     def estimator(self, cell: Cell) -> StateClassifier:
         """Return the network of a system, not fitted."""
@@ -123,7 +107,7 @@ class PhonePlan:
 def decoding_seconds(size: CorpusSize, order: int | None) -> float:
     """Return about how long it takes to tune the decoder on valid and to decode test."""
     work = 1 if order is not None and order < 3 else TRIGRAM_WORK
-    trials = TRIALS + TRIGRAM_WORK * TRIGRAM_TRIALS if order is None else TRIALS * work
+    trials = DECODER_TRIALS + TRIGRAM_WORK * TRIGRAM_TRIALS if order is None else DECODER_TRIALS * work
     return (trials * size.frames["valid"] + work * size.frames["test"]) / FRAMES_DECODED_PER_SECOND
 
 

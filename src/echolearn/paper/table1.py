@@ -47,15 +47,11 @@ SCORE_VERSION = 1  # raised when a level counts otherwise, so that kept scores a
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: the paper's settings or, without `paper`, our defaults, with `changes`.
-
-    ensemble: whether the units are split into networks of about `ENSEMBLE_UNITS` that answer by their mean; without it
-    a column has single networks.
-    """
+    """A column of the table: the paper's settings or, without `paper`, our defaults, with `changes`."""
 
     paper: bool
     changes: Settings
-    ensemble: bool = False
+    ensemble: bool = False  # of networks of about ENSEMBLE_UNITS that answer by their mean
 
     def networks(self, units: int) -> int:
         """Return into how many networks so many units are split."""
@@ -79,41 +75,17 @@ SINGLE_COLUMNS = tuple(name for name, column in COLUMNS.items() if not column.en
 
 @dataclass(frozen=True)
 class Plan:
-    """What to compute.
+    """What to compute. Networks do not depend on the level."""
 
-    Attributes
-    ----------
-    units : tuple of int
-        Numbers of hidden units, one row of the table each.
-    seeds : int
-        How many networks, with seeds from 0, are averaged in each cell of the table.
-    epochs : int
-        Epochs of the paper's columns; ours take as many as the data need.
-    targets : str
-        "all", or "last": only the last frame of each block has a target, as in the paper. Both this and `gradient` are
-        for the columns that the paper has formulas for (m = 1 and 3).
-    gradient : str
-        "exact", or "printed": the paper's formulas as printed.
-    columns : tuple of str
-        Which columns, of `COLUMNS`; by default those of single networks.
-    paper : mapping
-        Parameters of `ESNClassifier` that replace the paper's in its columns.
-    level : str
-        At which level errors are counted, of `LEVELS`; networks do not depend on it.
-    ours : mapping
-        Parameters of `ESNClassifier` that replace our defaults in our columns; `ensemble`, which must be 2 or more, in
-        those of ensembles only.
-    """
-
-    units: tuple[int, ...] = (100, 500)
-    seeds: int = 1
-    epochs: int = 20
-    targets: str = "all"
-    gradient: str = "exact"
-    columns: tuple[str, ...] = SINGLE_COLUMNS
-    level: str = "state"
-    paper: Settings = field(default_factory=dict)
-    ours: Settings = field(default_factory=dict)
+    units: tuple[int, ...] = (100, 500)  # hidden units, one row of the table each
+    seeds: int = 1  # so many networks, with seeds from 0, are averaged
+    epochs: int = 20  # of the paper's columns; ours take as many as the data need
+    targets: str = "all"  # or "last": only the last frame of each block has a target, as in the paper; with m = 1 and 3
+    gradient: str = "exact"  # or "printed": the paper's formulas as printed; with m = 1 and 3
+    columns: tuple[str, ...] = SINGLE_COLUMNS  # of COLUMNS
+    level: str = "state"  # at which errors are counted, of LEVELS
+    paper: Settings = field(default_factory=dict)  # replace the paper's in its columns
+    ours: Settings = field(default_factory=dict)  # replace our defaults; `ensemble` in the columns of ensembles only
 
     def estimator(self, cell: Cell) -> ESNClassifier:
         """Return the network of a cell, not fitted."""
@@ -195,16 +167,8 @@ def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> s
     return "\n".join(lines)
 
 
-AVERAGED = (
-    "test_error",
-    "valid_error",
-    "seconds",
-    "processor_seconds",
-    "frames_per_second",
-    "peak_memory_mb",
-    "spectral_radius",
-    "epochs",
-)
+AVERAGED = ("test_error", "valid_error", "seconds", "processor_seconds", "frames_per_second", "peak_memory_mb",
+            "spectral_radius", "epochs")  # fmt: skip
 
 
 def _paper_row(units: int, errors: tuple[float, float, float, float], gain: float) -> PaperRow:
@@ -305,7 +269,7 @@ class Table1(Experiment[FitResult, FitResult, Table]):
         fingerprint = fingerprint_of([fit["fingerprint"], level, SCORE_VERSION, TUNING])
         errors = self.store.find_score(cell.name, level, fingerprint)
         if errors is None:
-            valid, test = level_errors(self.store.load_model(cell.name), self.corpus, level, lambda: self.task)
+            valid, test = level_errors(self.store.load_model(cell.name), self.corpus, level, self.task)
             errors = {"valid_error": valid, "test_error": test}
             self.store.save_score(cell.name, level, fingerprint, errors)
         return cast(FitResult, {**fit, **errors})
@@ -317,9 +281,6 @@ class Table1(Experiment[FitResult, FitResult, Table]):
 
     def outcome(self, fit: FitResult, score: FitResult) -> Outcome:
         return Outcome(score["test_error"], score["valid_error"], score["seconds"])
-
-    def decoding_work(self, size: CorpusSize) -> float:
-        return 0.0
 
     def table(self, done: Done) -> Table:
         results = {cell: score for cell, (_, score) in done.items()}

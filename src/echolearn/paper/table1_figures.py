@@ -1,4 +1,4 @@
-"""The figures beside Table 1: which cells they show, which utterance, and their captions."""
+"""The figures beside Table 1: which cells and which utterance they show, their captions, and the drawings as SVG."""
 
 from __future__ import annotations
 
@@ -23,16 +23,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-
 Results = Mapping[str, FitResult]  # by the name of the cell, "column-units-seed"
 LoadModel = Callable[[str], ESNClassifier]  # the network of a cell, by the same name
 
-MOST_UNITS = 2_000  # the eigenvalues of a larger W_rec take too long
+FRAMES_PER_SECOND = 100
+PAPER_COLUMNS = 5  # of Table 1, before our own
+SHORT_PHONE_FRAMES = 9  # the name of a shorter phone may run into its neighbour's
+MAX_SPECTRUM_UNITS = 2_000  # the eigenvalues of a larger W_rec take too long
 SHOWN_STATES = 100
 SHOWN_FRAMES = (180, 420)  # an utterance of about two to four seconds fills the width
 FFT_LENGTH = 512
-_RIDGE_SHOWN, _SOFTMAX_SHOWN = ("W_Wrec_full", "W_Wrec_m3", "W_Wrec_m1"), ("ours",)
 ENSEMBLES = ("esn_ours_ensemble", "ours_ensemble")  # their histories are those of several networks
+# Pairs of a fixed column and learned ones, the first of which that has a cell is shown.
+SPECTRUM_COLUMNS = {
+    "the paper's settings": ("esn", ("W_Wrec_full", "W_Wrec_m3", "W_Wrec_m1")),
+    "our defaults": ("esn_ours", ("ours",)),
+}
 
 
 def draw_figures(corpus: Corpus, table: Table, results: Results, load_model: LoadModel) -> list[Figure]:
@@ -90,15 +96,12 @@ def _learning_curves(table: Table, results: Results) -> Figure | None:
 
 
 def _eigenvalues(results: Results, load_model: LoadModel) -> Figure | None:
-    spectra = []
-    for fixed, learned, title in (
-        ("esn", _RIDGE_SHOWN, "the paper's settings"),
-        ("esn_ours", _SOFTMAX_SHOWN, "our defaults"),
-    ):
+    spectra = {}
+    for title, (fixed, learned) in SPECTRUM_COLUMNS.items():
         pair = _largest_pair(results, fixed, learned)
         if pair is not None:
             before, after = (np.linalg.eigvals(load_model(name).recurrent_weights_.toarray()) for name in pair)
-            spectra.append(Spectrum(f"{title}, {len(before):,} units", before, after))
+            spectra[f"{title}, {len(before):,} units"] = before, after
     if not spectra:
         return None
     caption = (
@@ -111,7 +114,7 @@ def _eigenvalues(results: Results, load_model: LoadModel) -> Figure | None:
 def _largest_pair(results: Results, fixed: str, learned: Sequence[str]) -> tuple[str, str] | None:
     """Return the names of a fixed cell and a learned one that started from the same weights."""
     sizes = sorted({int(name.split("-")[1]) for name in results}, reverse=True)
-    for units in (n for n in sizes if n <= MOST_UNITS):
+    for units in (n for n in sizes if n <= MAX_SPECTRUM_UNITS):
         for column in learned:
             pair = f"{fixed}-{units}-0", f"{column}-{units}-0"
             if all(name in results for name in pair):
@@ -206,11 +209,6 @@ def _confusions(corpus: Corpus, results: Results) -> Figure:
     return Figure("Phone confusions", caption, svg, wide=True)
 
 
-FRAMES_PER_SECOND = 100
-PAPER_COLUMNS = 5  # of Table 1, before our own
-SHORT_PHONE = 9  # frames: the name of a shorter phone may run into its neighbour's
-
-
 @dataclass(frozen=True)
 class Curve:
     """A labelled line; NaN in `y` leaves a gap."""
@@ -221,44 +219,29 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Spectrum:
-    """The eigenvalues of the recurrent weights before and after learning."""
+class ShownUtterance:
+    """An utterance as it is drawn: picture (frames, rows), posteriors (frames, phones) and the names of these phones.
 
-    title: str
-    before: Array
-    after: Array
-
-
-@dataclass(frozen=True)
-class Utterance:
-    """What is drawn of one utterance; all arrays have one row per frame.
-
-    Attributes
-    ----------
-    picture : array of shape (frames, rows)
-        The spectrogram, or the features where there is no audio.
-    picture_label : str
-        What the picture shows.
-    phones : sequence of (int, str)
-        The first frame and the name of each phone that was spoken.
-    states : array of shape (frames, units)
-        States of the reservoir.
-    posteriors : array of shape (frames, len(names))
-        The probability of each phone in `names`.
-    names : sequence of str
-        The phones shown, among them every phone that was spoken.
+    The picture is the spectrogram, or the features where there is no sound.
     """
 
     picture: Array
     picture_label: str
-    phones: Sequence[tuple[int, str]]
-    states: Array
     posteriors: Array
     names: Sequence[str]
 
     @property
     def seconds(self) -> float:
-        return len(self.states) / FRAMES_PER_SECOND
+        """Its duration."""
+        return len(self.posteriors) / FRAMES_PER_SECOND
+
+
+@dataclass(frozen=True)
+class Utterance(ShownUtterance):
+    """Also the first frame and the name of each phone that was spoken, and states (frames, units)."""
+
+    phones: Sequence[tuple[int, str]]
+    states: Array
 
     def intervals(self) -> list[tuple[int, int, str]]:
         """Return the first frame, the frame after the last one, and the name of each phone."""
@@ -330,19 +313,19 @@ def percent_axis(axis: Axis) -> None:
     axis.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
-def eigenvalues(spectra: Sequence[Spectrum]) -> str:
-    """Draw the eigenvalues of W_rec in the complex plane, before and after learning, one panel per spectrum."""
+def eigenvalues(spectra: Mapping[str, tuple[Array, Array]]) -> str:
+    """Draw the eigenvalues of W_rec in the complex plane, before and after learning, one panel per title."""
     from matplotlib.patches import Circle
 
     with styled_figure("eigenvalues", (4.8 * len(spectra), 4.9)) as figure:
         grid = figure.subplots(1, len(spectra), squeeze=False)
-        for axes, one in zip(grid[0], spectra, strict=True):
-            for values, colour, label in ((one.before, SERIES[1], "as drawn"), (one.after, SERIES[0], "learned")):
+        for axes, (title, (before, after)) in zip(grid[0], spectra.items(), strict=True):
+            for values, colour, label in ((before, SERIES[1], "as drawn"), (after, SERIES[0], "learned")):
                 axes.scatter(values.real, values.imag, s=7, color=colour, alpha=0.6, lw=0, label=label)
                 radius = np.abs(values).max()
                 axes.add_patch(Circle((0, 0), radius, fill=False, color=colour, lw=1, ls=":"))
             axes.set_aspect("equal")
-            axes.set_title(one.title)
+            axes.set_title(title)
             axes.set_xlabel("real part")
         grid[0][0].set_ylabel("imaginary part")
         handles, labels = grid[0][0].get_legend_handles_labels()
@@ -352,45 +335,66 @@ def eigenvalues(spectra: Sequence[Spectrum]) -> str:
 
 def utterance(shown: Utterance) -> str:
     """Draw spectrogram, states and posteriors over one time axis; boxes mark the phones that were spoken."""
-    rows, seconds = len(shown.names), shown.seconds
-    height = 0.155 * rows + 0.3
+    height = 0.155 * len(shown.names) + 0.3
     with styled_figure("utterance", (9.6, 3.7 + height)) as figure:
         top, middle, bottom = figure.subplots(
             3, 1, sharex=True, height_ratios=(1.9, 1.6, height), gridspec_kw={"hspace": 0.08}
         )
-        picture = shown.picture.T
-        low, high = np.percentile(picture, (5, 99.8))
-        top.imshow(picture, vmin=low, vmax=high, extent=(0, seconds, 0, picture.shape[0]), **image_options("magma"))
-        top.set_ylabel(shown.picture_label)
+        draw_image(top, shown.picture, shown.seconds, shown.picture_label)
         _phone_names(top, shown)
-        states = shown.states.T
-        low, high = np.percentile(states, (0.5, 99.5))
-        middle.imshow(states, vmin=low, vmax=high, extent=(0, seconds, 0, len(states)), **image_options("viridis"))
-        middle.set_ylabel(f"{len(states)} states")
-        bottom.imshow(shown.posteriors.T, vmin=0, vmax=1, extent=(0, seconds, 0, rows), **image_options("magma"))
+        states = f"{shown.states.shape[1]} states"
+        draw_image(middle, shown.states, shown.seconds, states, colours="viridis", percentiles=(0.5, 99.5))
+        draw_posteriors(bottom, shown)
         _phone_boxes(bottom, shown)
-        bottom.set_ylabel("posterior by phone")
-        bottom.set_xlabel("seconds")
         for axes in (top, middle):
-            axes.set_yticks([])
             for start, _ in shown.phones[1:]:
                 axes.axvline(start / FRAMES_PER_SECOND, color="white", lw=0.5, alpha=0.35)
-        bottom.set_yticks(np.arange(rows) + 0.5, shown.names, fontsize=8)
-        for axes in (top, middle, bottom):
-            axes.grid(visible=False)
         return to_svg(figure, "utterance")
 
 
-def image_options(colours: str) -> dict[str, str]:
-    """Return how values over time are drawn as a picture."""
-    return {"cmap": colours, "origin": "lower", "aspect": "auto", "interpolation": "nearest"}
+def draw_image(
+    axes: Axes,
+    values: Array,
+    seconds: float,
+    label: str,
+    *,
+    colours: str = "magma",
+    percentiles: tuple[float, float] = (5, 99.8),
+) -> None:
+    """Draw values (frames, rows) over time; colours end at these percentiles."""
+    low, high = np.percentile(values, percentiles)
+    _draw_over_time(axes, values, seconds, colours=colours, vmin=low, vmax=high)
+    axes.set_ylabel(label)
+    axes.set_yticks([])
+
+
+def draw_posteriors(axes: Axes, shown: ShownUtterance) -> None:
+    """Draw the probability of every phone over time."""
+    _draw_over_time(axes, shown.posteriors, shown.seconds, colours="magma", vmin=0, vmax=1)
+    axes.set_yticks(np.arange(len(shown.names)) + 0.5, shown.names, fontsize=8, parse_math=False)
+    axes.set_ylabel("posterior by phone")
+    axes.set_xlabel("seconds")
+
+
+def _draw_over_time(axes: Axes, values: Array, seconds: float, *, colours: str, vmin: float, vmax: float) -> None:
+    axes.imshow(
+        values.T,
+        cmap=colours,
+        vmin=vmin,
+        vmax=vmax,
+        extent=(0, seconds, 0, values.shape[1]),
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+    )
+    axes.grid(visible=False)
 
 
 def _phone_names(axes: Axes, shown: Utterance) -> None:
     """Write each name above the middle of its frames, short phones on two levels so that names do not overlap."""
     level = 0
     for start, end, name in shown.intervals():
-        level = 1 - level if end - start < SHORT_PHONE else 0
+        level = 1 - level if end - start < SHORT_PHONE_FRAMES else 0
         place = ((start + end) / (2 * FRAMES_PER_SECOND), 1.02 + 0.085 * level)
         axes.text(*place, name, transform=axes.get_xaxis_transform(), ha="center", fontsize=8)
 
@@ -404,18 +408,26 @@ def _phone_boxes(axes: Axes, shown: Utterance) -> None:
         axes.add_patch(Rectangle(corner, width, 1, fill=False, edgecolor="#7fd4ef", lw=0.9))
 
 
-def confusions(table: Array, phones: Sequence[str]) -> str:
-    """Draw the shares of each phone's frames (rows) that were recognised as each phone (columns)."""
-    share = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
-    with styled_figure("confusions", (8.4, 7.6)) as figure:
+def confusions(
+    counts: Array,
+    spoken: Sequence[str],
+    recognised: Sequence[str] | None = None,
+    *,
+    name: str = "confusions",
+    height: float = 7.6,
+) -> str:
+    """Draw the shares of each row of counts; `recognised` names the columns, by default like the rows."""
+    columns = spoken if recognised is None else recognised
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    with styled_figure(name, (8.4, height)) as figure:
         axes = figure.subplots()
         image = axes.imshow(np.sqrt(share), vmin=0, vmax=1, cmap="magma", interpolation="nearest")
-        axes.set_xticks(range(len(phones)), phones, rotation=90, fontsize=7.5)
-        axes.set_yticks(range(len(phones)), phones, fontsize=7.5)
+        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7.5, parse_math=False)
+        axes.set_yticks(range(len(spoken)), spoken, fontsize=7.5, parse_math=False)
         axes.grid(visible=False)
         axes.set_xlabel("recognised")
         axes.set_ylabel("spoken")
         bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.02, ticks=np.sqrt((0, 0.01, 0.05, 0.2, 0.5, 1)))
         bar.ax.set_yticklabels(("0", "1 %", "5 %", "20 %", "50 %", "100 %"), fontsize=8)
         bar.outline.set_visible(False)
-        return to_svg(figure, "confusions")
+        return to_svg(figure, name)

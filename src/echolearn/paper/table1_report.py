@@ -51,8 +51,8 @@ class PaperRow(TypedDict):
     relative_gain: float
 
 
-class Table(TypedDict):
-    """The content of `table1.json`."""
+class CorpusReport(TypedDict):
+    """What every table says of its corpus and of how it was computed; digest: of all features and labels."""
 
     corpus: str
     level: NotRequired[str]
@@ -61,12 +61,17 @@ class Table(TypedDict):
     frames: dict[str, int]
     states: int
     speakers: int
-    rows: list[Row]
-    paper_timit: list[PaperRow]
     settings: Mapping[str, object]
     notes: list[str]
     complete: bool
     echolearn: str
+
+
+class Table(CorpusReport):
+    """The content of `table1.json`."""
+
+    rows: list[Row]
+    paper_timit: list[PaperRow]
     made_with: NotRequired[Sequence[Mapping[str, object]]]
 
 
@@ -112,22 +117,9 @@ GAIN_TITLES = {
 }
 PAPER_HEAD = ["units", "fixed ESN", "W m=1", "W+W_rec m=1", "W+W_rec m=3", "gain"]
 DETAIL_HEAD = ["units", "column", "test %", "valid %", "seconds", "epochs", "frames/s", "memory MB", "ρ(W_rec)"]
-CSV_HEAD = [
-    "units",
-    "column",
-    "test_error",
-    "test_error_deviation",
-    "valid_error",
-    "valid_error_deviation",
-    "seconds",
-    "processor_seconds",
-    "frames_per_second",
-    "peak_memory_mb",
-    "spectral_radius",
-    "epochs",
-    "seeds",
-    "timit_paper_test_error",
-]
+CSV_HEAD = ["units", "column", "test_error", "test_error_deviation", "valid_error", "valid_error_deviation", "seconds",
+            "processor_seconds", "frames_per_second", "peak_memory_mb", "spectral_radius", "epochs", "seeds",
+            "timit_paper_test_error"]  # fmt: skip
 GAIN_NOTE = (
     "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` to "
     "`fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the outputs of one network "
@@ -163,11 +155,16 @@ def shown_columns(table: Table) -> list[str]:
     return [c for c in TITLES if any(c in row["columns"] for row in table["rows"])]
 
 
-def corpus_summary(table: Table) -> str:
-    """Return `synthetic speech (espeak-ng), 40,180 / 6,029 / 6,003 frames (train / valid / test), 156 states`."""
+def corpus_text(table: CorpusReport) -> str:
+    """Return `synthetic speech (espeak-ng), 40,180 / 6,029 / 6,003 frames (train / valid / test)`."""
     frames = " / ".join(f"{table['frames'][part]:,}" for part in ("train", "valid", "test"))
     name = "synthetic speech (espeak-ng)" if table["synthetic"] else table["corpus"]
-    return f"{name}, {frames} frames (train / valid / test), {table['states']} states"
+    return f"{name}, {frames} frames (train / valid / test)"
+
+
+def corpus_summary(table: Table) -> str:
+    """Return the same with the number of states."""
+    return f"{corpus_text(table)}, {table['states']} states"
 
 
 def settings_summary(table: Table) -> str:
@@ -305,8 +302,8 @@ def comma_separated(table: Table) -> str:
         for column, entry in row["columns"].items():
             values: Mapping[str, object] = entry
             known = {name: values[name] for name in CSV_HEAD if name in values}
-            own = {"units": row["units"], "column": column, "seeds": len(entry["seeds"])}
-            writer.writerow({**known, **own, "timit_paper_test_error": paper.get(row["units"], {}).get(column)})
+            place = {"units": row["units"], "column": column, "seeds": len(entry["seeds"])}
+            writer.writerow({**known, **place, "timit_paper_test_error": paper.get(row["units"], {}).get(column)})
     return out.getvalue()
 
 
@@ -320,10 +317,7 @@ def plain_text(table: Table) -> str:
     """Return the table for a terminal, with the paper's below it."""
     level = "" if level_of(table) is LEVELS["state"] else f", {level_of(table).title}"
     ours = [f"Test error in per cent{level}: {corpus_summary(table)}", *aligned(error_head(table), error_rows(table))]
-    paper = [
-        f"The paper's results, on TIMIT ({paper_note(table)})",
-        *aligned(PAPER_HEAD, paper_rows(table)),
-    ]
+    paper = [f"The paper's results, on TIMIT ({paper_note(table)})", *aligned(PAPER_HEAD, paper_rows(table))]
     return "\n".join(["", *ours, "", *paper, "", headline(table)])
 
 
@@ -337,26 +331,37 @@ def write_tables(out: Path, table: Table) -> None:
 def table_page(table: Table, figures: Sequence[Figure]) -> str:
     """Return the page: the table, the paper's, the figures, and what every cell took."""
     total = sum(e["seconds"] * len(e["seeds"]) for row in table["rows"] for e in row["columns"].values())
-    badge = "<span class=badge>synthetic speech</span>" if table["synthetic"] else ""
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table["notes"])
-    detail = table_block(DETAIL_HEAD, detail_rows(table), left=2)
     corpus, settings = html.escape(corpus_summary(table)), html.escape(settings_summary(table))
-    body = f"""<header><p class=kicker>echolearn {html.escape(table["echolearn"])} · Table 1 {badge}</p>
-<h1>Echo state networks whose weights are learned</h1>
-<p class=lead>{html.escape(headline(table))}</p>
-<p class=note>{level_of(table).title.capitalize()} on {corpus}.{settings}
-All cells took {clock(total)} to fit.</p></header>
+    note = f"""{level_of(table).title.capitalize()} on {corpus}.{settings}
+All cells took {clock(total)} to fit."""
+    head = page_head(table, "Table 1", "Echo state networks whose weights are learned", headline(table), note)
+    body = f"""{head}
 <section><h2>Test error, per cent</h2>{_error_table(table)}
 <p class=note>{html.escape(GAIN_NOTE.replace("`", ""))}</p></section>
 <section><h2>The paper's results, on TIMIT</h2>
 <p class=note>{paper_note(table).capitalize()}.</p>
 {table_block(PAPER_HEAD, paper_rows(table), kind="timit")}</section>
 {figure_blocks(figures)}
-<section><h2>Every cell</h2>{detail}
+<section><h2>Every cell</h2>{table_block(DETAIL_HEAD, detail_rows(table), left=2)}
 <p class=note>frames/s: training frames times epochs over seconds, the readout's fit included.
 Memory: the most the process held while fitting.</p></section>
-<footer><h2>Corpus</h2><ul>{notes}</ul></footer>"""
+{page_foot(table)}"""
     return document("Table 1: echo state networks with learned weights", body)
+
+
+def page_head(table: CorpusReport, name: str, title: str, lead: str, note: str) -> str:
+    """Return the head of a page; note: HTML below its first sentence."""
+    badge = "<span class=badge>synthetic speech</span>" if table["synthetic"] else ""
+    return f"""<header><p class=kicker>echolearn {html.escape(table["echolearn"])} · {name} {badge}</p>
+<h1>{title}</h1>
+<p class=lead>{html.escape(lead)}</p>
+<p class=note>{note}</p></header>"""
+
+
+def page_foot(table: CorpusReport) -> str:
+    """Return the notes on the corpus."""
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table["notes"])
+    return f"<footer><h2>Corpus</h2><ul>{notes}</ul></footer>"
 
 
 def _error_table(table: Table) -> str:
