@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -98,13 +98,11 @@ def open_sequences(
     of features that the `owner` expects, if it is known. gaps: whether NaN is allowed.
     """
     unpacked = unpack(X)
-    arranged = arrange(unpacked, layout, lengths, n_features)
-    data, lengths = arranged.data, arranged.lengths
-    check = partial(check_sequence, gaps=gaps, places=Places(_columns(unpacked, layout), arranged.form))
-    if arranged.form is None:
-        _refuse_one_axis(data, n_features, layout)
-    given = _remote_sequences(data) or _several_sequences(data, lengths, check) or _one_array(data, lengths, check)
-    given = given if arranged.form is None else replace(given, form=arranged.form)
+    if unpacked.form is None and layout == "time_first" and lengths is None and is_plain_list(unpacked.data):
+        checked = [check_sequence(x, f"sequence {i}", gaps=gaps, number=i) for i, x in enumerate(unpacked.data)]
+        given = Sequences(checked, "list")
+    else:
+        given = _arranged_sequences(unpacked, lengths, n_features, gaps=gaps, layout=layout)
     widths = {x.shape[1] for x in given.X}
     if len(widths) > 1:
         turned = len({len(x) for x in given.X}) == 1
@@ -113,6 +111,25 @@ def open_sequences(
     if n_features is not None and widths != {n_features}:
         _refuse_width(given, n_features, owner, layout)
     return given
+
+
+def is_plain_list(X: object) -> TypeGuard[list[Array]]:
+    """Return whether X is a list of 2-D arrays of floats, in which there is no container to open."""
+    arrays = isinstance(X, list) and len(X) > 0 and all(type(x) is np.ndarray for x in X)
+    return arrays and all(x.ndim == 2 and x.dtype.kind == "f" for x in X)  # type: ignore[attr-defined]
+
+
+def _arranged_sequences(
+    unpacked: Unpacked, lengths: ArrayLike | None, n_features: int | None, *, gaps: bool, layout: str
+) -> Sequences:
+    """Return checked sequences out of any container, with time first."""
+    arranged = arrange(unpacked, layout, lengths, n_features)
+    data, lengths = arranged.data, arranged.lengths
+    check = partial(check_sequence, gaps=gaps, places=Places(_columns(unpacked, layout), arranged.form))
+    if arranged.form is None:
+        _refuse_one_axis(data, n_features, layout)
+    given = _remote_sequences(data) or _several_sequences(data, lengths, check) or _one_array(data, lengths, check)
+    return given if arranged.form is None else replace(given, form=arranged.form)
 
 
 def _refuse_one_axis(data: object, n_features: int | None, layout: str) -> None:
@@ -214,6 +231,8 @@ def unpack(X: object) -> Unpacked:
     """Return the content of X: of a table, a panel, a dictionary, a tensor, a list of them, or X itself."""
     if isinstance(X, Unpacked):
         return X
+    if is_plain_list(X):
+        return Unpacked(X)
     X = _without_column(X)
     if sparse.issparse(X) or (isinstance(X, (list, tuple)) and any(sparse.issparse(x) for x in X)):
         raise TypeError("X is sparse; sequences must be dense arrays: pass X.toarray().")
