@@ -14,7 +14,7 @@ import pytest
 
 from echolearn.exceptions import CorpusError
 from echolearn.speech import Segment, open_corpus, read_mlf, read_phn
-from echolearn.speech._preparation import atomic_folder, default_cache, given_labels, has_states
+from echolearn.speech._preparation import atomic_folder, default_cache, has_states, mlf_labels
 from speechfiles import (
     ProblemsOf,
     open_timit,
@@ -139,19 +139,19 @@ def test_a_full_disk_is_named_and_leaves_nothing_behind(folder: Path) -> None:
 
 def test_states_become_one_label_per_frame() -> None:
     states = [Segment(0.0, 0.02, "a_s2"), Segment(0.02, 0.05, "b[4]")]
-    labels, problems = given_labels(states, 5, ["a", "b"], "x.mlf")
+    labels, problems = mlf_labels(states, 5, ["a", "b"], "x.mlf")
     assert (labels.tolist(), problems) == ([0, 0, 5, 5, 5], [])
 
 
 @pytest.mark.parametrize("length", [6, 7])
 def test_the_last_state_fills_up_to_two_missing_frames(length: int) -> None:
-    labels, problems = given_labels([Segment(0.0, 0.05, "a_s2")], length, ["a"], "x.mlf")
+    labels, problems = mlf_labels([Segment(0.0, 0.05, "a_s2")], length, ["a"], "x.mlf")
     assert (labels.tolist(), problems) == ([0] * length, [])
-    assert given_labels([Segment(0.0, 0.05, "a_s2")], 8, ["a"], "x.mlf")[1] != []
+    assert mlf_labels([Segment(0.0, 0.05, "a_s2")], 8, ["a"], "x.mlf")[1] != []
 
 
 def test_states_without_times_are_refused() -> None:
-    _, problems = given_labels(["a_s2", "a_s3"], 0, ["a"], "x.mlf")
+    _, problems = mlf_labels(["a_s2", "a_s3"], 0, ["a"], "x.mlf")
     assert [p.what for p in problems] == [f"state 'a_s{k}' has no times; expected start and end" for k in (2, 3)]
 
 

@@ -401,13 +401,20 @@ class Mixtures:
 
 
 @njit(cache=True)
-def _best_path(
+def best_path(
     emission: NDArray[np.float32],
     chain: NDArray[np.int64],
     stay: NDArray[np.float64],
     go: NDArray[np.float64],
     skip: float,
 ) -> tuple[NDArray[np.int64], float]:
+    """Return the position at each frame of the most probable path, and its log probability.
+
+    `chain` has the state at each position, three positions per phone; `stay` and `go` are log probabilities, `skip` the
+    log penalty of a position that is left out. From one frame to the next a path moves by 0 to 3 positions. So a phone
+    may have a single frame, in one of its three states. No phone can be left out, because a move by three positions
+    leads to the same state of the next phone.
+    """
     T, C = emission.shape[0], chain.shape[0]
     score = np.full(C, -np.inf)
     fresh = np.empty(C)
@@ -434,21 +441,3 @@ def _best_path(
         path[t] = last
         last -= step[t, last]
     return path, total
-
-
-def best_path(
-    emission: NDArray[np.float32],
-    chain: NDArray[np.int64],
-    stay: NDArray[np.float64],
-    go: NDArray[np.float64],
-    skip: float,
-) -> tuple[NDArray[np.int64], float]:
-    """Return the position at each frame of the most probable path, and its log probability.
-
-    `chain` has the state at each position, three positions per phone; `stay` and `go` are log probabilities, `skip` the
-    log penalty of a position that is left out. From one frame to the next a path moves by 0 to 3 positions. So a phone
-    may have a single frame, in one of its three states. No phone can be left out, because a move by three positions
-    leads to the same state of the next phone.
-    """
-    path, total = _best_path(emission, chain, stay, go, skip)
-    return path, float(total)

@@ -127,9 +127,8 @@ def slopes(padded: Frames) -> Frames:
     count = len(padded) - 2 * DELTA_FRAMES
     slope = np.zeros((count, padded.shape[1]), dtype=padded.dtype)
     for k in range(1, DELTA_FRAMES + 1):
-        slope += k * (
-            padded[DELTA_FRAMES + k : DELTA_FRAMES + k + count] - padded[DELTA_FRAMES - k : DELTA_FRAMES - k + count]
-        )
+        later, earlier = DELTA_FRAMES + k, DELTA_FRAMES - k
+        slope += k * (padded[later : later + count] - padded[earlier : earlier + count])
     return slope / np.float32(2 * sum(k * k for k in range(1, DELTA_FRAMES + 1)))
 
 

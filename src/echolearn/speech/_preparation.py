@@ -150,7 +150,7 @@ def _build(
             continue  # among the problems already
         file = str(u.labels or u.audio)
         if states:
-            states_of_frames, faults = given_labels(transcripts[k], lengths[k], phones, file)
+            states_of_frames, faults = mlf_labels(transcripts[k], lengths[k], phones, file)
             labels.append(states_of_frames)
         else:
             transcripts[k], faults = _check_transcript(transcripts[k], seconds[k], phones, file)
@@ -284,7 +284,7 @@ def has_states(transcripts: Sequence[Transcript]) -> bool:
     return bool(first) and all(split_state(name)[1] is not None for name in phone_names(first))
 
 
-def given_labels(transcript: Transcript, length: int, phones: Sequence[str], file: str) -> tuple[Labels, list[Problem]]:
+def mlf_labels(transcript: Transcript, length: int, phones: Sequence[str], file: str) -> tuple[Labels, list[Problem]]:
     """Return one label per frame from the states of a master label file; frame k begins at k * 10 ms.
 
     Gaps, overlaps, unknown states and labels that end more than two frames off the audio's end are problems.

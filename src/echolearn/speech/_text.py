@@ -30,36 +30,26 @@ def read_lines(path: str | Path, what: str) -> list[tuple[int, str]]:
 
 def read_text(path: str | Path, what: str) -> str:
     """Read a text in UTF-8, or in UTF-16 with a byte-order mark; `what` describes the expected file in messages."""
-    raw = read_bytes(path, what)
-    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        text = raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        before = raw[: error.start].decode(encoding, "ignore")
-        raise line_problem(
-            path, line_number(before, len(before)), f"is not text ({error.reason}); expected {what} in UTF-8"
-        ) from error
-    hidden = UNPRINTABLE.search(text)
-    if hidden:
-        character = f"the character U+{ord(hidden[0]):04X}"
-        raise line_problem(path, line_number(text, hidden.start()), f"holds {character}; expected {what} as plain text")
-    return text
-
-
-def read_bytes(path: str | Path, what: str) -> bytes:
-    """Read the content of a file."""
-    try:
-        return Path(path).read_bytes()
+        raw = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CorpusError.one(
             path, f"cannot be read ({reason}); expected {what}, check path and permissions"
         ) from error
-
-
-def line_number(text: str, at: int) -> int:
-    """Return the number of the line in which a character is."""
-    return 1 + sum(1 for _ in LINE_END.finditer(text, 0, at))
+    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode(encoding, "ignore")
+        number = len(LINE_END.split(before))
+        raise line_problem(path, number, f"is not text ({error.reason}); expected {what} in UTF-8") from error
+    hidden = UNPRINTABLE.search(text)
+    if hidden:
+        character = f"the character U+{ord(hidden[0]):04X}"
+        number = len(LINE_END.split(text[: hidden.start()]))
+        raise line_problem(path, number, f"holds {character}; expected {what} as plain text")
+    return text
 
 
 def line_problem(path: str | Path, number: int, what: str) -> CorpusError:

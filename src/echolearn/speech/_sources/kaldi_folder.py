@@ -28,8 +28,8 @@ class Stretch(NamedTuple):
     """The part of a recording that is an utterance."""
 
     recording: str
-    start: float
-    end: float | None
+    start: float  # seconds
+    end: float | None  # None for the end of the recording
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class DataFolder:
     """The tables of a data folder of Kaldi, as `read_data_folder` returns them."""
 
     path: Path
-    utterances: tuple[str, ...]
-    recordings: dict[str, Path]
-    segments: dict[str, Stretch]
+    utterances: tuple[str, ...]  # in the order of `segments`, or of `wav.scp`, or of `feats.scp`
+    recordings: dict[str, Path]  # from `wav.scp`; {} without it, as in the other tables
+    segments: dict[str, Stretch]  # without it recordings are utterances
     text: dict[str, tuple[str, ...]]
-    speakers: dict[str, str]
-    features: ScpArrays | None
+    speakers: dict[str, str]  # without `utt2spk` each utterance has a speaker of its own name
+    features: ScpArrays | None  # from `feats.scp`, read when they are accessed
 
     def samples(self, utterance: str) -> NDArray[np.float32]:
         """Read the audio of an utterance."""
@@ -50,10 +50,8 @@ class DataFolder:
         if stretch.recording not in self.recordings:
             raise CorpusError.one(self.path, f"has no audio of {utterance!r}; expected a line in wav.scp")
         samples = read_audio(self.recordings[stretch.recording])
-        first, last = (
-            round(stretch.start * RATE_HZ),
-            len(samples) if stretch.end is None else round(stretch.end * RATE_HZ),
-        )
+        first = round(stretch.start * RATE_HZ)
+        last = len(samples) if stretch.end is None else round(stretch.end * RATE_HZ)
         if not first < last <= len(samples):
             seconds = f"{stretch.start:.3f} to {last / RATE_HZ:.3f} s of {len(samples) / RATE_HZ:.3f} s of audio"
             raise CorpusError.one(self.path / "segments", f"{utterance!r} is {seconds}; expected a stretch inside it")

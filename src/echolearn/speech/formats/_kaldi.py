@@ -62,7 +62,7 @@ def read_ark(path: str | Path) -> dict[str, Array]:
     ((2, 3), (2, 3))
     """
     arrays: dict[str, Array] = {}
-    with opened(path) as file:
+    with open_archive(path) as file:
         reader = ArkReader(path, file)
         while not reader.at_end():
             name = reader.name()
@@ -247,7 +247,7 @@ def _bounds(path: str | Path, number: int, text: str) -> Bounds | None:
 
 def read_place(place: ArkPlace) -> Array:
     """Read the matrix or vector at a place."""
-    with opened(place.file) as file:
+    with open_archive(place.file) as file:
         reader = ArkReader(place.file, file)
         reader.seek(place.offset)
         array = reader.object()
@@ -266,7 +266,7 @@ def read_place(place: ArkPlace) -> Array:
     return array
 
 
-def opened(path: str | Path) -> BufferedReader:
+def open_archive(path: str | Path) -> BufferedReader:
     """Open an archive for reading."""
     try:
         return Path(path).open("rb")
