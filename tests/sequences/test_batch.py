@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echolearn.sequences.batch import (
-    BATCHES,
     LANES,
-    REST,
-    SMALL,
+    MIN_BATCHES_TO_JOIN,
+    MIN_SEQUENCES_PER_BATCH,
+    MIN_STATES_FOR_TWO_THREADS,
     draw_minibatches,
     group_sequences,
     pack,
@@ -135,7 +135,7 @@ def test_minibatches_have_every_sequence_once(lengths, size, seed):
     assert sorted(np.concatenate(batches)) == list(range(len(lengths)))
     sizes = sorted(map(len, batches), reverse=True)
     rest = len(lengths) % size
-    if len(lengths) <= BATCHES * size or rest == 0 or rest >= REST:
+    if len(lengths) <= MIN_BATCHES_TO_JOIN * size or rest == 0 or rest >= MIN_SEQUENCES_PER_BATCH:
         assert all(n == size for n in sizes[:-1])
         assert len(batches) == -(-len(lengths) // size)
     else:  # one or two sequences are no mini-batch of their own
@@ -171,8 +171,8 @@ def test_shares_have_every_sequence_of_a_batch_once(lengths, parts):
 
 def test_only_a_large_mini_batch_is_split_between_threads():
     which, lengths = np.arange(4), np.full(4, 10)
-    assert len(split_minibatch(which, lengths, 2, SMALL // 40 - 1)) == 1
-    assert len(split_minibatch(which, lengths, 2, SMALL // 40 + 1)) == 2
+    assert len(split_minibatch(which, lengths, 2, MIN_STATES_FOR_TWO_THREADS // 40 - 1)) == 1
+    assert len(split_minibatch(which, lengths, 2, MIN_STATES_FOR_TWO_THREADS // 40 + 1)) == 2
 
 
 def test_from_nine_mini_batches_on_a_small_rest_joins_the_batch_before():

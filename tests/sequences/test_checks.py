@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.layouts import IDS, RAGGED, dated, panel
-from echolearn.sequences.checks import LARGEST, mean_and_scale
+from echolearn.sequences.checks import MAX_STANDARDISED, mean_and_scale
 from echolearn.sequences.opening import open_sequences
 
 
@@ -29,9 +29,9 @@ def test_the_scale_of_a_constant_column_is_one(constant):
 
 
 def test_numbers_whose_sums_would_overflow_are_refused():
-    mean, scale = mean_and_scale(np.array([[LARGEST], [-LARGEST]]), "table")
+    mean, scale = mean_and_scale(np.array([[MAX_STANDARDISED], [-MAX_STANDARDISED]]), "table")
     assert mean == 0
-    assert scale == pytest.approx(LARGEST)
+    assert scale == pytest.approx(MAX_STANDARDISED)
     with pytest.raises(ValueError, match=r"series holds 1e\+300, .* no room for sums; scale it first"):
         mean_and_scale(np.array([[1e300], [0.0]]), "series")
 

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.split import LEAD_IN, SEQUENCES, STEPS, Piece, Split, cut_into_windows, cut_out, hold_out
+from echolearn.sequences.split import (
+    MAX_LEAD_IN_STEPS,
+    MIN_SEQUENCES_TO_HOLD_OUT,
+    MIN_STEPS_TO_CUT,
+    Piece,
+    Split,
+    cut_into_windows,
+    cut_out,
+    hold_out,
+)
 from numbered import few_examples, numbered
 
 
@@ -19,7 +28,7 @@ def dataset(lengths, per_step=True):
 
 
 @few_examples
-@given(st.integers(SEQUENCES, 40), st.floats(0.001, 0.999), st.booleans(), st.integers(0, 99))
+@given(st.integers(MIN_SEQUENCES_TO_HOLD_OUT, 40), st.floats(0.001, 0.999), st.booleans(), st.integers(0, 99))
 def test_of_many_sequences_a_fraction_is_held_out(n, fraction, per_step, seed):
     data = dataset([3] * n, per_step)
     split = hold_out(data, fraction, 0, np.random.default_rng(seed))
@@ -51,7 +60,7 @@ def test_of_few_sequences_the_last_steps_are_held_out(washout):
 def test_a_tail_begins_at_most_so_many_steps_before_it():
     data = dataset([4000])
     held_out = hold_out(data, 0.1, 0, np.random.default_rng(0)).held_out
-    np.testing.assert_array_equal(held_out.X[0], data.X[0][3600 - LEAD_IN :])
+    np.testing.assert_array_equal(held_out.X[0], data.X[0][3600 - MAX_LEAD_IN_STEPS :])
     assert held_out.weights[0].sum() == 400
 
 
@@ -59,7 +68,7 @@ def test_a_tail_begins_at_most_so_many_steps_before_it():
     ("lengths", "fraction", "washout", "per_step"),
     [
         ([60] * 9, 0.0, 0, True),
-        ([STEPS - 1, 100], 0.25, 0, True),
+        ([MIN_STEPS_TO_CUT - 1, 100], 0.25, 0, True),
         ([60, 100], 0.25, 16, True),
         ([60, 100], 0.95, 5, True),
         ([60, 100], 0.25, 0, False),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from echolearn.exceptions import CheckpointError, TrainingWarning
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import Checkpoint
-from echolearn.sequences.batch import REST
+from echolearn.sequences.batch import MIN_SEQUENCES_PER_BATCH
 from echolearn.training.history import History
 from echolearn.training.loop import MiniBatches, Schedule, run_epochs
 
@@ -431,7 +431,7 @@ def test_every_sequence_is_in_one_mini_batch(lengths, size, seed):
     assert sorted(np.concatenate(minibatches.batches).tolist()) == list(range(len(lengths)))
     larger = [which for which in minibatches.batches if len(which) > (size or len(lengths))]
     assert len(larger) <= 1, "only the batch that the rest joins may have more than `size` sequences"
-    assert all(len(which) < size + REST for which in larger)
+    assert all(len(which) < size + MIN_SEQUENCES_PER_BATCH for which in larger)
 
 
 def test_without_a_size_all_sequences_are_one_batch_and_nothing_is_drawn():

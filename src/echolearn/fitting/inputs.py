@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from echolearn.display.facts import brief
 from echolearn.execution.executor import LOCAL
 from echolearn.sequences.batch import group_sequences
-from echolearn.sequences.checks import LARGEST
+from echolearn.sequences.checks import MAX_STANDARDISED
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
@@ -168,7 +168,7 @@ def _moments(data: Dataset) -> _Moments:
     groups = list(group_sequences(data.lengths, FRAMES))
     with np.errstate(all="ignore"):
         peak = np.max(list(data.map(_peaks, groups)), axis=0)
-        if (peak > LARGEST).any():
+        if (peak > MAX_STANDARDISED).any():
             raise ValueError(f"X holds {peak.max():.3g}, so large that float64 has no room for sums; scale it first.")
         power = np.frexp(peak)[1]
         first = data.sum(_totals, [(which, power, np.zeros(len(peak)), 1) for which in groups])

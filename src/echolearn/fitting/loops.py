@@ -24,7 +24,7 @@ from echolearn.readout.statistics import Statistics
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.split import SEQUENCES, Split
+from echolearn.sequences.split import MIN_SEQUENCES_TO_HOLD_OUT, Split
 from echolearn.states.run import run
 from echolearn.training.history import History
 from echolearn.training.lbfgs import minimize_log
@@ -140,7 +140,7 @@ def loop_data(data: Dataset, clean: list[Array], washout: int, direct: bool, fra
     without = [Series(pack([x], np.float64), s.T, washout, direct) for x, s in zip(clean, noisy, strict=True)]
     if fraction == 0:
         return LoopData(noisy, noisy, None)
-    if len(noisy) >= SEQUENCES:
+    if len(noisy) >= MIN_SEQUENCES_TO_HOLD_OUT:
         count = min(max(1, round(fraction * len(noisy))), len(noisy) - 1)
         begin = [min(max(washout, 1), len(s.T) - 1) for s in without[-count:]]
         return LoopData(noisy[:-count], noisy, HeldOutLoops.of(without[-count:], begin))

@@ -27,7 +27,7 @@ from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.layouts import LAYOUTS
 from echolearn.sequences.selection import Pooling, pooled_parts
-from echolearn.sequences.split import SEQUENCES
+from echolearn.sequences.split import MIN_SEQUENCES_TO_HOLD_OUT
 from echolearn.training.cost_model import Job
 from echolearn.training.objectives.ridge import LearningPlan
 from echolearn.training.optimizers import default_step_size
@@ -384,7 +384,7 @@ class NetworkSettings:
         """
         if self.washout != "auto":
             return self
-        few = per_step and len(lengths) < SEQUENCES and min(lengths) >= LONG
+        few = per_step and len(lengths) < MIN_SEQUENCES_TO_HOLD_OUT and min(lengths) >= LONG
         return replace(self, washout=min(LONGEST_WASHOUT, int(min(lengths)) // WASHOUT_SHARE) if few else 0)
 
     def for_inputs(self, n_features: int, n_in: int) -> NetworkSettings:

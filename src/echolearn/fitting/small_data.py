@@ -24,7 +24,7 @@ from echolearn.readout.statistics import collect
 from echolearn.readout.view import ReadoutView, Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.split import LEAD_IN, SEQUENCES, Piece, cut_into_windows, cut_out
+from echolearn.sequences.split import MAX_LEAD_IN_STEPS, MIN_SEQUENCES_TO_HOLD_OUT, Piece, cut_into_windows, cut_out
 from echolearn.training.optimizers import default_step_size
 
 WINDOW, SETTLING = 125, 60  # steps with targets of a window, and steps before them that settle its state
@@ -48,7 +48,7 @@ class Learning:
 
 def is_few_long_series(data: Dataset, view: ReadoutView) -> bool:
     """Return whether the data are fewer than five long series with targets per step."""
-    return view.pooling is None and len(data.X) < SEQUENCES and bool(data.lengths.min() >= LONG)
+    return view.pooling is None and len(data.X) < MIN_SEQUENCES_TO_HOLD_OUT and bool(data.lengths.min() >= LONG)
 
 
 def learning_of(settings: NetworkSettings, train: Dataset, task: Task) -> Learning:
@@ -75,7 +75,7 @@ def time_folds(data: Dataset, washout: int) -> list[Dataset]:
         pieces = []
         for i, n in enumerate(data.lengths.tolist()):
             first, stop = (washout + (n - washout) * j // FOLDS for j in (k, k + 1))
-            pieces.append(Piece(i, max(0, first - LEAD_IN), first, stop))
+            pieces.append(Piece(i, max(0, first - MAX_LEAD_IN_STEPS), first, stop))
         folds.append(cut_out(data, pieces))
     return folds
 
@@ -109,7 +109,7 @@ def learning_paid(start: Network, learned: Network, held_out: Dataset, loss: Los
         weights = np.ones(n) if held_out.weights is None else np.asarray(held_out.weights[i])
         there = np.flatnonzero(weights)
         for steps in np.array_split(there, min(BLOCKS, len(there))):
-            pieces.append(Piece(i, max(0, int(steps[0]) - LEAD_IN), int(steps[0]), int(steps[-1]) + 1))
+            pieces.append(Piece(i, max(0, int(steps[0]) - MAX_LEAD_IN_STEPS), int(steps[0]), int(steps[-1]) + 1))
     blocks = cut_out(held_out, pieces)
     before, after = (
         np.array([mean_error(_settled(network), blocks.subset([k]), loss) for k in range(len(pieces))])

@@ -37,7 +37,7 @@ class AnswerList(list[Array]):
 # ---------------- What sequences came in, where it was neither an array nor a list of arrays
 
 
-SHOWN = 5  # labels that an error message lists
+MAX_LABELS_SHOWN = 5  # labels that an error message lists
 
 
 class Form(Protocol):
@@ -105,8 +105,8 @@ def _unmatched(given: Sequence[Hashable], known: Sequence[Hashable], what: str) 
 
 
 def _listed(labels: list[Hashable]) -> str:
-    more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
-    return ", ".join(f"{label!r:.60}" for label in labels[:SHOWN]) + more
+    more = f" and {len(labels) - MAX_LABELS_SHOWN} more" if len(labels) > MAX_LABELS_SHOWN else ""
+    return ", ".join(f"{label!r:.60}" for label in labels[:MAX_LABELS_SHOWN]) + more
 
 
 def check_ids(y: object, ids: Sequence[Hashable]) -> None:

@@ -153,9 +153,13 @@ def unpack(batch: Batch, M: Array) -> list[Array]:
 # ---------------- Which sequences are processed together
 
 
-SMALL = 2**17  # states of a mini-batch (frames times units) below which one thread alone is faster than two
-REST = 3  # sequences; fewer would be a noisy update, and would need loops of their own (`states._kernels.MANY`)
-BATCHES = 8  # mini-batches; with fewer of them, one update less in each epoch would be missed
+MIN_STATES_FOR_TWO_THREADS = (
+    2**17
+)  # states of a mini-batch (frames times units) below which one thread alone is faster than two
+MIN_SEQUENCES_PER_BATCH = (
+    3  # sequences; fewer would be a noisy update, and would need loops of their own (`states._kernels.MANY`)
+)
+MIN_BATCHES_TO_JOIN = 8  # mini-batches; with fewer of them, one update less in each epoch would be missed
 LANES = 16  # sequences that the compiled loops of `states` run in parallel, one per element of a vector
 
 
@@ -184,13 +188,13 @@ def frames_for_two(lengths: Array, most: int) -> int:
 
 
 def draw_minibatches(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:
-    """Draw mini-batches of `size` sequences, in random order; fewer than REST that remain join the batch before.
+    """Draw mini-batches of `size` sequences, in random order; a few that remain join the batch before.
 
     The sequences of a mini-batch have similar lengths: those that run in parallel then end at about the same step.
     """
     order = np.argsort(lengths * rng.uniform(0.9, 1.1, len(lengths)))
     batches = [order[start : start + size] for start in range(0, len(order), size)]
-    if len(batches) > BATCHES and len(batches[-1]) < min(size, REST):
+    if len(batches) > MIN_BATCHES_TO_JOIN and len(batches[-1]) < min(size, MIN_SEQUENCES_PER_BATCH):
         batches[-2:] = [np.concatenate(batches[-2:])]
     return [batches[i] for i in rng.permutation(len(batches))]
 
@@ -200,7 +204,7 @@ def split_minibatch(which: Array, lengths: Array, parts: int, units: int) -> lis
 
     The shares depend on the data alone, so that the bits of a fit do not depend on the number of threads.
     """
-    small = lengths[which].sum() * units < SMALL
+    small = lengths[which].sum() * units < MIN_STATES_FOR_TWO_THREADS
     return split_evenly(which, lengths, 1 if small else parts)
 
 

@@ -76,7 +76,7 @@ def check_finite(values: Array, what: str) -> None:
         )
 
 
-LARGEST = 1e290  # largest number that is standardised: forecasts and sums of such numbers stay finite
+MAX_STANDARDISED = 1e290  # largest number that is standardised: forecasts and sums of such numbers stay finite
 
 
 def mean_and_scale(table: Array, name: str) -> tuple[Array, Array]:
@@ -87,7 +87,7 @@ def mean_and_scale(table: Array, name: str) -> tuple[Array, Array]:
     """
     table = table.astype(np.float64)
     peak = np.abs(table).max(axis=0)
-    if (peak > LARGEST).any():
+    if (peak > MAX_STANDARDISED).any():
         raise ValueError(f"{name} holds {peak.max():.3g}, so large that float64 has no room for sums; scale it first.")
     power = np.frexp(peak)[1]
     near_one = np.ldexp(table, -power)

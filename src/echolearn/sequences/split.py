@@ -10,9 +10,9 @@ import numpy as np
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
-SEQUENCES = 5  # from this number on, some of them are held out; with fewer, the last steps of each
-STEPS = 50  # shorter sequences are not cut
-LEAD_IN = 300  # steps of a head, at most, from which its tail continues: even slow units have settled by then
+MIN_SEQUENCES_TO_HOLD_OUT = 5  # from this number on, some of them are held out; with fewer, the last steps of each
+MIN_STEPS_TO_CUT = 50  # shorter sequences are not cut
+MAX_LEAD_IN_STEPS = 300  # steps of a head, at most, from which its tail continues: even slow units have settled by then
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +48,14 @@ class Split:
 
 
 def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Generator) -> Split:
-    """Hold out a fraction of the sequences, or of the steps of each where there are fewer than SEQUENCES.
+    """Hold out a fraction of the sequences, or of the steps of each where there are few of them.
 
     Nothing is held out where sequences are too short to be cut or have one target each.
     """
     n = len(data.X)
     if fraction == 0:
         return Split(data)
-    if n >= SEQUENCES:
+    if n >= MIN_SEQUENCES_TO_HOLD_OUT:
         order = rng.permutation(n)
         if data.weights is not None:  # sequences without a target are of no use as held-out ones
             empty = data.target_weights(washout) == 0
@@ -64,14 +64,14 @@ def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Genera
                 return Split(data)
         count = min(max(1, round(fraction * n)), n - 1)
         return Split(data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count])))
-    if not data.per_step or min(data.lengths) < max(STEPS, 4 * washout):
+    if not data.per_step or min(data.lengths) < max(MIN_STEPS_TO_CUT, 4 * washout):
         return Split(data)
     cuts = [int(len(x) * (1 - fraction)) for x in data.X]
     if min(cuts) <= washout or any(c == len(x) for x, c in zip(data.X, cuts, strict=True)):
         return Split(data)
     # A tail begins in its head: those steps carry no target there, they only bring the state to where the head ends.
     head = cut_out(data, [Piece(i, 0, 0, c) for i, c in enumerate(cuts)])
-    tails = [Piece(i, max(0, c - LEAD_IN), c, len(data.X[i])) for i, c in enumerate(cuts)]
+    tails = [Piece(i, max(0, c - MAX_LEAD_IN_STEPS), c, len(data.X[i])) for i, c in enumerate(cuts)]
     tail = cut_out(data, tails)
     if not all(part.target_weights(washout).any() for part in (head, tail)):
         return Split(data)

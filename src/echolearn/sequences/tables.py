@@ -29,8 +29,11 @@ TIME_NAMES = {
     "timepoint", "timepoints", "time_idx", "time_index", "ds", "reading_id",
 }  # fmt: skip
 KIND_NAMES = {"dim_id", "variable", "dimension"}  # of the column that names the feature in a molten table
-LONGEST_GAP, OFTEN = 10.0, 0.25  # a gap of so many usual ones, or so large a share of unusual ones, is irregular
-UNUSUAL = 0.5  # by which share of the usual gap another one differs
+MAX_USUAL_GAPS, MAX_UNUSUAL_SHARE = (
+    10.0,
+    0.25,
+)  # a gap of so many usual ones, or so large a share of unusual ones, is irregular
+GAP_TOLERANCE = 0.5  # by which share of the usual gap another one differs
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +292,8 @@ def _irregular(times: list[Array]) -> str:
     if len(gaps) < 2:
         return ""
     usual = float(np.median(gaps))
-    unusual = float(np.mean(np.abs(gaps - usual) > UNUSUAL * usual))
-    if gaps.max() <= LONGEST_GAP * usual and unusual <= OFTEN:
+    unusual = float(np.mean(np.abs(gaps - usual) > GAP_TOLERANCE * usual))
+    if gaps.max() <= MAX_USUAL_GAPS * usual and unusual <= MAX_UNUSUAL_SHARE:
         return ""
     return (
         f"the steps of X are not evenly spaced: {unusual:.0%} of the gaps in time differ from the usual one, the "

@@ -186,7 +186,7 @@ def test_an_epoch_of_one_mini_batch_against_the_formulas():
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_mini_batch_is_split_evenly_between_threads(threads, monkeypatch):
     """The parts add up: the step does not depend on their number but for rounding."""
-    monkeypatch.setattr(batch, "SMALL", 0)
+    monkeypatch.setattr(batch, "MIN_STATES_FOR_TWO_THREADS", 0)
     whole, parts = objective(batch_size=8, threads=1), objective(batch_size=8, threads=threads)
     errors = [run_one_epoch(o) for o in (whole, parts)]
     assert errors[0] == pytest.approx(errors[1])

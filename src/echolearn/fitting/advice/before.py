@@ -13,7 +13,7 @@ from echolearn.exceptions import InputWarning
 from echolearn.reservoir._activations import BOUNDED_ACTIVATIONS
 from echolearn.reservoir._reservoir import input_scales
 from echolearn.sequences.answers import DictForm, Form, TableForm
-from echolearn.sequences.checks import LARGEST, mean_and_scale
+from echolearn.sequences.checks import MAX_STANDARDISED, mean_and_scale
 from echolearn.sequences.opening import Sequences
 from echolearn.sequences.targets import Target
 from echolearn.validation import Array, user_stacklevel
@@ -72,7 +72,7 @@ def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
     sequences, numbers = EXAMINED
     some = X[:: -(-len(X) // sequences)]
     every = int(np.ceil(sum(x.size for x in some) / numbers))
-    table = np.clip(np.concatenate([x[::every] for x in some]).astype(np.float64), -LARGEST, LARGEST)
+    table = np.clip(np.concatenate([x[::every] for x in some]).astype(np.float64), -MAX_STANDARDISED, MAX_STANDARDISED)
     mean, spread = mean_and_scale(table, "X")
     return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
 
