@@ -102,7 +102,10 @@ def test_no_import_from_echolearn_is_for_type_checking_only():
         PACKAGE / name
         for name in (
             "__init__.py",
+            "cluster/__init__.py",
             "estimators/__init__.py",
+            "persistence/__init__.py",
+            "runtime/__init__.py",
             "speech/__init__.py",
             "speech/formats/__init__.py",
             "export/__init__.py",

@@ -155,7 +155,7 @@ def test_paper_gradient_of_the_first_epoch():
     np.testing.assert_allclose(esn.recurrent_weights_.data, start.W_rec.data - 0.07 * g, rtol=1e-6, atol=1e-9)
 
 
-# ---------------- Several labels at once
+# Several labels at once.
 
 
 SEQUENCES, ROWS_OF_VALUES = toys.echoes(sequences=12)

@@ -175,7 +175,7 @@ def test_what_cannot_be_is_refused(settings, words):
         ReservoirFeatures(**settings).fit(X).transform(X)
 
 
-# ---------------- ES2NFeatures against a slow version, and what they are good for
+# ES2NFeatures against a slow version, and what they are good for.
 
 
 def test_es2n_states_are_those_of_a_slow_version():

@@ -328,7 +328,7 @@ def test_a_series_may_end_without_a_target():
     assert np.isfinite(esn.predict(X[0])).all()
 
 
-# ---------------- What fit and predict accept
+# What fit and predict accept.
 
 
 SEQUENCES, Y = toys.labels(sequences=6)

@@ -157,7 +157,7 @@ def test_kinds_of_random_state(value):
     assert ESNRegressor(**toys.FAST, random_state=value).fit(X, VALUES).score(X, VALUES) <= 1
 
 
-# ---------------- Estimators that begin with a reservoir of the user's own
+# Estimators that begin with a reservoir of the user's own.
 
 
 SEQUENCES, LABELS = toys.labels(sequences=10)
@@ -336,7 +336,7 @@ def test_a_leak_for_every_unit(changes, tmp_path):
         ESNClassifier(**how, leak=leak[:3]).fit(SEQUENCES, LABELS)
 
 
-# ---------------- The parameters of an estimator as one typed value, and what follows from them
+# The parameters of an estimator as one typed value, and what follows from them.
 
 
 def network_settings_of(kind=ESNClassifier, /, **params):

@@ -104,7 +104,7 @@ def test_threads_may_save_states_at_once(tmp_path):
     assert len({path.stat().st_mode for path in tmp_path.rglob("*") if path.is_file()}) == 1
 
 
-# ---------------- Fingerprints
+# Fingerprints.
 
 
 MATRIX = np.array([[0.0, 1.5, 0.0], [2.0, 0.0, 0.0]])

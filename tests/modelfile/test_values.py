@@ -39,7 +39,7 @@ def test_repeated_names_and_too_many_or_too_deep_values_are_refused(monkeypatch)
         parse_json("[1, 2, 3]")
 
 
-# ---------------- Histories as arrays
+# Histories as arrays.
 
 
 @pytest.mark.parametrize("rows", [[], [{}], [{"epoch": 1, "error": 0.5}, {"epoch": 2, "valid_error": np.inf}]])

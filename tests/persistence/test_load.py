@@ -49,7 +49,7 @@ def test_settings_that_no_network_has_are_refused(file, name, value):
         load(file)
 
 
-# ---------------- Model files
+# Model files.
 
 
 def test_every_truncation_is_refused(file):

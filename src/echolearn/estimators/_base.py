@@ -9,13 +9,13 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.cluster.sources import open_inputs, open_source
-from echolearn.estimators._display import ExportMixin, NotebookMixin, PlotMixin
+from echolearn import cluster, runtime
+from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, PlotMixin, network_facts
 from echolearn.estimators._names import NamedSettings
-from echolearn.estimators._views import ModelViews
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.advice.after import Labelled, labelled, look_for_cold_start
 from echolearn.fitting.advice.before import explained_swap
@@ -23,26 +23,102 @@ from echolearn.fitting.codecs import TargetCodec, ValueCodec
 from echolearn.fitting.data import TargetRule, Weighing, check_kind, check_names
 from echolearn.fitting.fit import add_sequences, known_statistics
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import FittedModel, TrainingEnd
+from echolearn.fitting.model import (
+    FittedModel,
+    Prediction,
+    TrainingEnd,
+    begin_prediction,
+    unsettled_steps,
+    warn_of_runaway,
+)
 from echolearn.fitting.settings import NetworkSettings
-from echolearn.fitting.start import Prediction, begin_prediction, unsettled_steps, warn_of_runaway
 from echolearn.modelfile.layout import Facts
 from echolearn.persistence.save import plan_of, save_model
-from echolearn.readout.network import hidden_states
+from echolearn.readout.network import Network, hidden_states
 from echolearn.reservoir import Reservoir
-from echolearn.runtime._model import Model
-from echolearn.runtime._streams import Streams
 from echolearn.sequences.answers import UNNAMED, with_names
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.opening import Sequences, check_long_enough, is_remote_source, open_sequences, unpack
 from echolearn.sequences.targets import concatenate_targets
+from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike, check_boolean
+
+
+def store_parameters(estimator: BaseEstimator, values: Mapping[str, object]) -> None:
+    """Store the arguments of __init__, its `locals()`, as they are; `fit` checks them."""
+    for name, value in values.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
+
+
+class ModelViews:
+    """Gives an estimator the views of `model_`."""
+
+    model_: FittedModel
+
+    @property
+    def network_(self) -> Network:
+        """The reservoir, the readout, and what the readout sees."""
+        return self.model_.network
+
+    @property
+    def history_(self) -> History:
+        """One row of numbers per epoch."""
+        return self.model_.history
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the features, if X was a data frame."""
+        if not self.model_.feature_names:
+            raise AttributeError(f"{type(self).__name__} was fitted to data without names of columns.")
+        return np.array(self.model_.feature_names, dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features."""
+        return self.model_.inputs.n_features
+
+    @property
+    def reservoir_(self) -> Reservoir:
+        """The reservoir: all weights of the state equation."""
+        return self.network_.reservoir
+
+    @property
+    def ridge_(self) -> float:
+        """The ridge of the readout, given or chosen."""
+        return self.network_.readout.ridge
+
+    @property
+    def input_weights_(self) -> Array:
+        """W (features, hidden_units)."""
+        return np.asarray(self.network_.reservoir.W)
+
+    @property
+    def recurrent_weights_(self) -> sparse.csr_array:
+        """W_rec (hidden_units, hidden_units), sparse."""
+        return self.network_.reservoir.W_rec
+
+    @property
+    def readout_weights_(self) -> Array:
+        """U (hidden_units + features, outputs), without the intercept."""
+        return np.asarray(self.network_.readout.U[:-1])
+
+    @property
+    def intercept_(self) -> Array:
+        """The intercept of each output."""
+        return np.asarray(self.network_.readout.U[-1])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def _fitted_facts(self) -> FittedFacts:
+        if not hasattr(self, "model_"):
+            return []
+        return network_facts(self.model_.network, self.model_.history, self.model_.settings["learn"])
 
 
 class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
     """An estimator with one fitted network: `model_` holds all that was fitted, other attributes are views of it."""
-
-    model_: FittedModel
 
     def _adopt(self, model: FittedModel, interrupted: bool) -> Self:
         """Take over what was fitted, and only then pass on a Ctrl-C that ended the learning."""
@@ -58,7 +134,7 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Named
         settings = NetworkSettings.of(self.get_params(deep=False))
         known_statistics(self.model_)
         if is_remote_source(X):
-            X, y = open_source(X, y)
+            X, y = cluster.open_source(X, y)
         given = self._open(X, lengths)
         check_long_enough(given, self.network_.view.washout)
         rule, class_weights = weighing
@@ -68,8 +144,9 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Named
 
     def _open(self, X: SequencesLike, lengths: ArrayLike | None) -> Sequences:
         """Check the inputs of a prediction."""
-        unpacked, layout = unpack(open_inputs(X) if is_remote_source(X) else X), self.layout_
-        check_names(self, unpacked, layout, reset=False)
+        unpacked, layout = unpack(cluster.open_inputs(X) if is_remote_source(X) else X), self.layout_
+        if unpacked.features is not None:
+            check_names(self, unpacked, layout, reset=False)
         gaps = self.inputs_.missing != "error"
         return open_sequences(unpacked, lengths, self.n_features_in_, type(self).__name__, gaps=gaps, layout=layout)
 
@@ -100,7 +177,7 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Named
         given = self._open(X, lengths)
         parts = [decode(Y) for Y in self._outputs(given, warm_up)[0]]
         answers = given.in_given_form(parts) if self.per_step_ else given.per_sequence(np.concatenate(parts))
-        return with_names(answers, names)
+        return answers if given.form is None else with_names(answers, names)
 
     def _target_names(self) -> list[str]:
         """Return the names of the targets in the fit, or that of answers to targets without a name."""
@@ -201,7 +278,7 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Named
             check_finite(H, "states")
         return given.in_given_form(states)
 
-    def streams(self, n: int) -> Streams:
+    def streams(self, n: int) -> runtime.Streams:
         """Return several streams of the network that advance together: one frame of each per call.
 
         Parameters
@@ -220,7 +297,7 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Named
         echolearn.runtime.load : The same without the rest of the library.
         """
         check_is_fitted(self)
-        return Model(plan_of(self.model_)).streams(n)
+        return runtime.Model(plan_of(self.model_)).streams(n)
 
     def unsettled_steps(self, X: SequencesLike) -> Array:
         """Return how many first steps of each sequence `score` leaves out: the washout, where a prediction starts cold.
@@ -316,10 +393,3 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Named
         if check_boolean("sums", sums):
             known_statistics(self.model_)
         save_model(replace(self.model_, settings=self.get_params(deep=False)), path, statistics=sums)
-
-
-def store_parameters(estimator: BaseEstimator, values: Mapping[str, object]) -> None:
-    """Store the arguments of __init__, its `locals()`, as they are; `fit` checks them."""
-    for name, value in values.items():
-        if name not in ("self", "__class__"):
-            setattr(estimator, name, value)

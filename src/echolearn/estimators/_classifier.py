@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from echolearn.cluster import on
+from echolearn import cluster
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.fitting.advice.before import warn_of_whole_labels
 from echolearn.fitting.advice.scores import check_comparable, warn_of_poor_labels
@@ -390,7 +390,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         ESNClassifier
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
-        with nullcontext() if engine is None else on(engine):
+        with nullcontext() if engine is None else cluster.on(engine):
             rule = self._rule()
             settings, data = open_fit(self, X, y, lengths, rule=rule, sample_weight=sample_weight)
             codec, weighing = _encoding(data, rule)

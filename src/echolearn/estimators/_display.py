@@ -88,9 +88,6 @@ def _times(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
-# ---------------- The method `plot` of the estimators
-
-
 MOST_EIGENVALUES = 1500  # units up to which all eigenvalues are computed: a second or two
 MOST_UNITS, MOST_STEPS = 300, 600  # of the picture of states
 BINS = 41
@@ -221,9 +218,6 @@ def _states(states: Array, reservoir: Reservoir, axes: Axes) -> None:
     axes.set(xlabel="step", ylabel=sorted_by)
     rest = "" if len(states) <= MOST_STEPS else f" (the first {MOST_STEPS} of {len(states):,} steps)"
     axes.set_title(f"hidden states{rest}", fontsize=10)
-
-
-# ---------------- The method `export` of the estimators
 
 
 class ExportMixin:

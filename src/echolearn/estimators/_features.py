@@ -307,9 +307,6 @@ def _usable(reservoir: Reservoir, n_features: int) -> Reservoir:
     return reservoir
 
 
-# ---------------- ES2NFeatures
-
-
 class ES2NFeatures(TransformerMixin, BaseEstimator):
     """The states of an edge-of-stability echo state network (ES²N).
 

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators._base import store_parameters
+from echolearn.estimators._base import ModelViews, store_parameters
 from echolearn.estimators._display import ExportMixin, NotebookMixin, plot_network
 from echolearn.estimators._names import NamedSettings
-from echolearn.estimators._views import ModelViews
 from echolearn.fitting.advice.scores import warn_of_poor_values
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback

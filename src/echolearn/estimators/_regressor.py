@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.cluster import on
+from echolearn import cluster
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.fitting.advice.scores import warn_of_poor_values
 from echolearn.fitting.codecs import ValueCodec
@@ -301,7 +301,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         ESNRegressor
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
-        with nullcontext() if engine is None else on(engine):
+        with nullcontext() if engine is None else cluster.on(engine):
             settings, data = open_fit(self, X, y, lengths, rule=RULE, sample_weight=sample_weight)
             model, interrupted = fit_model(
                 self,

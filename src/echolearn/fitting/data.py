@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from echolearn.cluster.sources import open_source
+from echolearn import cluster
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.advice.before import explained_swap_of_fit, warn_of_ids, warn_of_scale
 from echolearn.fitting.codecs import TargetCodec
@@ -210,9 +210,6 @@ def _balanced(y: list[Target], weights: list[Array] | None, classes: int) -> Arr
         return np.where(counts > 0, counts.sum() / (classes * counts), 1.0)
 
 
-# ---------------- The sequences and targets of a fit, checked
-
-
 # held-out data of a user: (X, y), or (X, y, sample_weight)
 Validation = tuple[SequencesLike, SequencesLike] | tuple[SequencesLike, SequencesLike, object]
 Weighing = tuple[TargetRule, Array | None]  # which targets are missing, and the weights of the classes
@@ -263,7 +260,7 @@ def open_data(
     columns = _ColumnNames()
     with explained_swap_of_fit(X, y):
         if is_remote_source(X):
-            X, y = open_source(X, y)
+            X, y = cluster.open_source(X, y)
         unpacked = unpack(X)
         taken = choose_layout(unpacked, y, layout, lengths)
         check_names(columns, unpacked, taken, reset=True)
@@ -298,7 +295,7 @@ def open_validation(
     parts: Sequence[object] = validation if isinstance(validation, (tuple, list)) else ()
     X, y = check_pair("validation", parts[:2] if len(parts) == 3 else validation)
     if is_remote_source(X):
-        X, y = open_source(X, y)
+        X, y = cluster.open_source(X, y)
     sample_weight = parts[2] if len(parts) == 3 else None
     given = open_sequences(X, None, inputs.n_features, gaps=inputs.missing != "error", layout=layout)
     check_long_enough(given, washout)

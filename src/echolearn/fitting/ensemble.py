@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from echolearn.cluster.dealing import Dealer, Report
-from echolearn.cluster.executor import ClusterExecutor
-from echolearn.cluster.worker import warnings_to
+from echolearn import cluster
 from echolearn.display.progress import show_if_verbose, shown_by
 from echolearn.exceptions import AbandonedError, CheckpointError
 from echolearn.execution.blas import one_blas_thread
+from echolearn.execution.executor import LOCAL
 from echolearn.execution.threads import map_in_order
 from echolearn.fitting.advice.after import joined_examinations
 from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
@@ -141,9 +140,6 @@ def _numbered(histories: list[History]) -> History:
     return History({"network": number, **row} for number, history in enumerate(histories, 1) for row in history)
 
 
-# ---------------- Networks that are fitted on the workers of a cluster, each whole on one of them, with all the d
-
-
 Files = dict[str, bytes]  # the contents of files by their paths, relative to a folder
 Answer = tuple[str, bool]  # "continue", "end" or "abandon", and what the callback has returned
 
@@ -151,7 +147,9 @@ Answer = tuple[str, bool]  # "continue", "end" or "abandon", and what the callba
 def workers_hold(request: FitRequest) -> bool:
     """Return whether the data of a fit are on a cluster, each of whose workers has the memory for all of them."""
     executor = request.data.executor
-    return isinstance(executor, ClusterExecutor) and executor.holds(*_datasets(request))
+    if executor is LOCAL:
+        return False
+    return isinstance(executor, cluster.ClusterExecutor) and executor.holds(*_datasets(request))
 
 
 def fit_on_workers(requests: Sequence[FitRequest], on_done: Callable[[int], object]) -> tuple[list[Fit | None], bool]:
@@ -160,8 +158,8 @@ def fit_on_workers(requests: Sequence[FitRequest], on_done: Callable[[int], obje
     on_done(index): called when a network has ended.
     """
     overseer, executor = Overseer(requests, on_done), requests[0].data.executor
-    assert isinstance(executor, ClusterExecutor)
-    dealer = Dealer(executor, overseer.hear, stop=overseer.stop, failed=overseer.failed)
+    assert isinstance(executor, cluster.ClusterExecutor)
+    dealer = cluster.Dealer(executor, overseer.hear, stop=overseer.stop, failed=overseer.failed)
     sent = [replace(one, data=None, validation=None, callback=None) for one in requests]  # type: ignore[arg-type]
     fitted = dealer.deal(partial(fit_on_this_worker, sent), _datasets(requests[0]), len(requests))
     return fitted, overseer.stop.is_set()
@@ -219,7 +217,7 @@ class Overseer:
 
 
 def fit_on_this_worker(
-    requests: Sequence[FitRequest], number: int, datasets: list[Dataset], report: Report
+    requests: Sequence[FitRequest], number: int, datasets: list[Dataset], report: cluster.Report
 ) -> Fit | None:
     """Fit network `number` on one thread of this worker; None if it is not wanted any more."""
     word, files = report(("begin",))
@@ -243,7 +241,7 @@ def fit_on_this_worker(
     )
     with ExitStack() as contexts:
         contexts.enter_context(shown_by(lambda text: report(("line", text))))
-        contexts.enter_context(warnings_to(lambda category, text: report(("warning", category, text))))
+        contexts.enter_context(cluster.warnings_to(lambda category, text: report(("warning", category, text))))
         if request.checkpoint is not None:
             folder = contexts.enter_context(_mirrored(Path(request.checkpoint), files, report))
             request = replace(request, checkpoint=folder)
@@ -253,7 +251,7 @@ def fit_on_this_worker(
 
 
 @contextmanager
-def _mirrored(there: Path, files: Files, report: Report) -> Iterator[Path]:
+def _mirrored(there: Path, files: Files, report: cluster.Report) -> Iterator[Path]:
     """Yield a folder of this worker for the checkpoint that the client has in the folder `there`."""
     with TemporaryDirectory() as name:
         here = Path(name)

@@ -28,10 +28,9 @@ from echolearn.fitting.data import (
 )
 from echolearn.fitting.ensemble import fit_ensemble
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import FittedModel
+from echolearn.fitting.model import FittedModel, end_of_training
 from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
 from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
-from echolearn.fitting.start import end_of_training
 from echolearn.fitting.summaries import fit_summary, settle_pooling
 from echolearn.readout.network import Readout
 from echolearn.readout.ridge import solve

@@ -206,9 +206,6 @@ def _check_topology(settings: Parameters) -> None:
             )
 
 
-# ---------------- A reservoir that the user gives to an estimator
-
-
 def with_reservoir(params: Parameters) -> Parameters:
     """Return the parameters of an estimator, with those that a given reservoir decides taken from it."""
     reservoir = params.get("reservoir")
@@ -275,9 +272,6 @@ def reservoir_fingerprint(reservoir: Reservoir) -> str:
     arrays = {**reservoir.weights(), "initial_state": reservoir.initial_state, "backward": reservoir.backward}
     known = {name: value for name, value in arrays.items() if value is not None}
     return weights_fingerprint(known, (reservoir.activation, matrix_fingerprint(reservoir.W_rec)))
-
-
-# ---------------- The parameters of an estimator as one typed value, and what follows from them for a given amoun
 
 
 UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,

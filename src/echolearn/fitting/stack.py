@@ -93,9 +93,6 @@ class Passing:
         return result
 
 
-# ---------------- The fit of a stack
-
-
 STEP = 0.3  # of the step size of a layer that learns by itself
 
 

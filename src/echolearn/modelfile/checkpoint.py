@@ -155,9 +155,6 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-# ---------------- Hashes of arrays, by which a checkpoint recognises the weights that it belongs to
-
-
 def matrix_fingerprint(matrix: ArrayLike | sparse.csr_array) -> str:
     """Return a hash of a dense or sparse matrix."""
     entries = sparse.csr_array(matrix, dtype=np.float64)

@@ -14,7 +14,7 @@ from echolearn.modelfile.values import HISTORY_TENSORS, as_count, as_truth, as_w
 from echolearn.validation import BOOLEAN, Array, check_each, whole_number
 
 FORMAT = MODEL
-NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
+CLASSIFIER, FORECASTER, REGRESSOR = NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
 STACKS = ("StackedClassifier", "StackedRegressor")
 TIME_AXES = ("time_first", "channels_first", "rows")  # which axis of X is time
 MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares above its thresholds
@@ -184,12 +184,12 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
         must |= several if several & names else set()
     if "end_state" in names and settings.get("feedback"):
         must |= {"end_fed_back"}
-    if kind == "ESNClassifier":
+    if kind == CLASSIFIER:
         must |= set() if "class_names" in facts else {"classes"}
         may |= {"label_slopes"}
     else:
         must |= TARGETS
-    if kind == "ESNForecaster":
+    if kind == FORECASTER:
         must |= FORECAST | (named(DIRECT_FORECAST) if "direct" in facts else set())
     if settings.get("feedback"):
         must |= {"W_fb"}

@@ -78,9 +78,6 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-# ---------------- Single facts of a file, of unknown origin, as values of the expected type
-
-
 def as_count(value: object) -> int:
     """Return a whole number > 0, or raise ValueError."""
     if type(value) is not int or value < 1:
@@ -114,9 +111,6 @@ def as_words(value: object) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise ValueError(f"{value!r:.40} is not a list of words")
     return value
-
-
-# ---------------- The history of a fit (one row of numbers by name per epoch) as arrays of a file
 
 
 ENTRIES_LIMIT = 500_000  # as rows by name, entries take ten times the bytes that they take in a file

@@ -23,8 +23,9 @@ from echolearn.reservoir import Reservoir
 from echolearn.validation import Array, is_number
 
 
-def forecast_tensors(forecast: Forecast) -> dict[str, Array]:
+def forecast_tensors(model: FittedModel) -> dict[str, Array]:
     """Return the arrays of a forecast beside its network, by their names in a file."""
+    forecast = _forecast_of(model)
     arrays = {
         "exogenous_mean": forecast.form.exogenous_mean,
         "exogenous_scale": forecast.form.exogenous_scale,
@@ -61,19 +62,26 @@ def _direct_tensors(model: DirectModel) -> dict[str, Array]:
     return {DIRECT_FORECAST + name: value for name, value in arrays.items()}
 
 
-def forecast_facts(forecast: Forecast) -> Facts:
-    """Return the single values of a forecast: what kind it is."""
+def _forecast_of(model: FittedModel) -> Forecast:
+    assert isinstance(model, FittedForecaster)
+    return model.forecast
+
+
+def forecast_facts(model: FittedModel) -> Facts:
+    """Return the single values of a forecast: whether of many series, and of what kind."""
+    forecast = _forecast_of(model)
+    many: Facts = {"many": forecast.form.many}
     if not isinstance(forecast, DirectForecast):
-        return {}
-    model = forecast.model
+        return many
+    direct = forecast.model
     facts = {
-        "sees_inputs": model.sees_inputs,
-        "widening": float(model.widening),
-        "ridge": None if np.isinf(model.ridge) else float(model.ridge),
-        "gain": float(model.gain),
-        "dtype": model.dtype,
+        "sees_inputs": direct.sees_inputs,
+        "widening": float(direct.widening),
+        "ridge": None if np.isinf(direct.ridge) else float(direct.ridge),
+        "gain": float(direct.gain),
+        "dtype": direct.dtype,
     }
-    return {"direct": facts}
+    return many | {"direct": facts}
 
 
 def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: Facts) -> FittedForecaster:

@@ -9,6 +9,7 @@ from os import PathLike
 import numpy as np
 from scipy import sparse
 
+from echolearn import persistence
 from echolearn.exceptions import ModelFileError
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
@@ -17,6 +18,7 @@ from echolearn.fitting.settings import NetworkSettings, check_each
 from echolearn.modelfile.layout import RECOGNIZER, Facts
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.schema import (
+    FORECASTER,
     FORMAT,
     GIVEN_RESERVOIR,
     NETWORK,
@@ -28,7 +30,6 @@ from echolearn.modelfile.schema import (
     arrays_of,
 )
 from echolearn.modelfile.values import as_finite, as_truth, as_whole, as_words, history_rows
-from echolearn.persistence.forecasts import restore_forecaster
 from echolearn.persistence.pipeline import (
     FittedPipeline,
     check_file,
@@ -74,7 +75,7 @@ def restore_network(tensors: dict[str, Array], facts: Facts) -> FittedModel | Fi
     if "layers" in facts:
         return _restore_stack(tensors, facts)
     model = restore_model(tensors, facts)
-    return restore_forecaster(model, tensors, facts) if model.estimator == "ESNForecaster" else model
+    return persistence.restore_forecaster(model, tensors, facts) if model.estimator == FORECASTER else model
 
 
 def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:

@@ -13,23 +13,19 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from echolearn import __version__
+from echolearn import __version__, persistence, runtime
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, FittedStack, TrainingEnd
 from echolearn.fitting.settings import Parameters
-from echolearn.forecasting.forecast import FittedForecaster
 from echolearn.modelfile.layout import Facts, entries_of
-from echolearn.modelfile.schema import FORMAT, GIVEN_RESERVOIR, NETWORK, PASSED_SCALE, check_contents
+from echolearn.modelfile.schema import FORECASTER, FORMAT, GIVEN_RESERVOIR, NETWORK, PASSED_SCALE, check_contents
 from echolearn.modelfile.values import from_json, history_tensors, to_json
 from echolearn.modelfile.writer import storable, write_tensors
-from echolearn.persistence.forecasts import forecast_facts, forecast_tensors
 from echolearn.persistence.load import Saved, restore
 from echolearn.persistence.pipeline import FittedPipeline, check_file, step_parts
 from echolearn.readout.summary import Summary
 from echolearn.reservoir import Reservoir
-from echolearn.runtime._plan import Plan
-from echolearn.runtime._planning import plan_from_contents
 from echolearn.validation import Array, check_path
 
 PICKLES, EXPORTS = (".pkl", ".pickle", ".joblib"), (".onnx", ".h", ".html")
@@ -61,11 +57,11 @@ def save_model(model: Saved, path: str | PathLike[str], *, statistics: bool = Fa
     write_tensors(place, tensors, facts, FORMAT)
 
 
-def plan_of(model: Saved) -> Plan:
+def plan_of(model: Saved) -> runtime.Plan:
     """Return the operations and arrays of a model, by which the runtime and the exports compute."""
     tensors, facts = contents_of(model)
     check_contents(entries_of(tensors), facts)
-    return plan_from_contents(tensors, facts)
+    return runtime.plan_from_contents(tensors, facts)
 
 
 def contents_of(model: Saved, *, statistics: bool = False) -> tuple[dict[str, Array], Facts]:
@@ -134,7 +130,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **targets,
         **_topology_tensors(model.settings.get("topology", "random")),
         **_given_reservoir_tensors(model.settings.get("reservoir")),
-        **(forecast_tensors(model.forecast) if isinstance(model, FittedForecaster) else {}),
+        **(persistence.forecast_tensors(model) if model.estimator == FORECASTER else {}),
         **history_tensors(model.history)[0],
     }
 
@@ -197,7 +193,8 @@ def _facts(model: FittedModel) -> Facts:
         settings["topology"] = None  # and so is this
     if settings.get("reservoir") is not None:
         settings["reservoir"] = settings["reservoir"].activation  # the rest are tensors
-    facts = {
+    known = persistence.forecast_facts(model) if model.estimator == FORECASTER else {}
+    facts: Facts = {
         "echolearn": __version__,
         "estimator": model.estimator,
         "settings": settings,
@@ -207,12 +204,11 @@ def _facts(model: FittedModel) -> Facts:
         "per_step": model.network.view.pooling is None,
         "layout": model.layout,
         "one_value": bool(isinstance(codec, ValueCodec) and codec.one_value),
-        "many": isinstance(model, FittedForecaster) and model.forecast.form.many,
+        "many": known.pop("many", False),
         "ridge": float(readout.ridge),
         "history_columns": history_tensors(model.history)[1],
     }
-    if isinstance(model, FittedForecaster):
-        facts |= forecast_facts(model.forecast)
+    facts |= known
     if model.target_names:
         facts["target_names"] = list(model.target_names)
     if model.recipe is not None:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec
-from echolearn.fitting.model import FittedModel
-from echolearn.fitting.start import begin_stream
+from echolearn.fitting.model import FittedModel, begin_stream
 from echolearn.modelfile.snapshot import fingerprint
 from echolearn.readout.online import OnlineRule
 from echolearn.streams._stream import Stream, frame_not_finite

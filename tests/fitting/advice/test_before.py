@@ -166,7 +166,7 @@ def test_a_column_that_counts_recordings_in_one_table_is_warned_of():
         esn.fit(table.assign(trip=trips % 3), y)  # a state that comes back is a feature
 
 
-# ---------------- fit(y, X)
+# fit(y, X).
 
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import numpy as np
 from echolearn.exceptions import PoorFitWarning, ReadoutWarning
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.fitting.data import OpenedTargets
-from echolearn.fitting.start import Prediction
+from echolearn.fitting.model import Prediction
 from echolearn.readout.network import Loss, Network, probabilities, sum_of_errors
 from echolearn.readout.ridge import solve_without, squared_error
 from echolearn.readout.solver import Ridge, RidgeFit
@@ -196,9 +196,6 @@ def errors_by_step(outcome: Outcome) -> Iterator[Array]:
     for T, Y, w in zip(outcome.targets, outcome.outputs, outcome.weights, strict=True):
         squares = ((Y.astype(np.float64) - np.where(w[:, None] > 0, T, 0)) ** 2).sum(axis=1)
         yield np.where(w > 0, w * squares, 0.0)
-
-
-# ---------------- Warnings after a fit
 
 
 NUMBERS = 2**22  # at most so many numbers are in the rows that are examined,
@@ -572,9 +569,6 @@ def warn_of_cold_start(outcome: Outcome, washout: int) -> None:
             PoorFitWarning,
             stacklevel=user_stacklevel(),
         )
-
-
-# ---------------- Sequences with their targets and a network's outputs, as the diagnosis of a fit looks at them
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,9 +170,6 @@ def _first_labels(form: Form | None, kind: str) -> str:
     return "[t[0] for t in y]"
 
 
-# ---------------- X and y in the wrong order
-
-
 @contextmanager
 def explained_swap(X: object, y: object, n_features: int) -> Iterator[None]:
     """Explain the refusal of X where X and y were swapped; n_features: those of the fit."""
