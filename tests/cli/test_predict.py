@@ -13,8 +13,7 @@ import echolearn
 import toyspeech
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedClassifier, StackedRegressor
 from echolearn.cli.corpora import part_features
-from echolearn.cli.models import open_state_network
-from echolearn.cli.predict import audio_features, write_predictions
+from echolearn.cli.predict import audio_features, open_state_network, write_predictions
 from echolearn.exceptions import CorpusError
 from echolearn.speech import Corpus, read_mlf
 from smallcorpus import STATES

@@ -12,8 +12,7 @@ import pytest
 from click.testing import Result
 
 from echolearn import ESNClassifier, load
-from echolearn.cli.models import open_state_network
-from echolearn.cli.predict import recipe_of
+from echolearn.cli.predict import open_state_network, recipe_of
 from echolearn.cli.train import Confusion, fit_and_save, part_errors
 from echolearn.speech import Corpus, FeatureRecipe, open_corpus, read_mlf
 from smallcorpus import STATES, arrays, write

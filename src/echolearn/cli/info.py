@@ -20,7 +20,6 @@ from sklearn.pipeline import Pipeline
 
 from echolearn import __version__
 from echolearn.cli.corpora import opened_corpus
-from echolearn.cli.models import Network
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options
 from echolearn.display.facts import counted
 from echolearn.display.progress import clock
@@ -77,7 +76,7 @@ def describe_file(path: Path) -> str:
     return f"saved by echolearn {saved_by(path)}; {about.st_size:,} bytes, last changed {changed}"
 
 
-def describe_model(model: Network, path: Path | str) -> str:
+def describe_model(model: SingleEstimator | StackEstimator | Pipeline, path: Path | str) -> str:
     """Return kind, sizes, features, classes, ridge, training and settings of a fitted model."""
     if isinstance(model, Pipeline):
         *steps, (_, network) = model.steps

@@ -7,7 +7,8 @@ from importlib import import_module
 import click
 
 from echolearn import __version__
-from echolearn.cli.errors import CommandGroup
+from echolearn.cli.errors import RESUME_NOTE, UserError
+from echolearn.exceptions import CorpusError
 
 # The module of each command, and the first sentence of its help, which `echolearn --help` prints.
 COMMANDS = {
@@ -35,8 +36,11 @@ COMMANDS = {
 }
 
 
-class LazyGroup(CommandGroup):
-    """The commands of `COMMANDS`; the module of one is imported when it is called or asked for its own help."""
+class LazyGroup(click.Group):
+    """The commands of `COMMANDS`; the module of one is imported when it is called or asked for its own help.
+
+    Expected errors become one message and exit code 2, Ctrl-C one line and exit code 130; others keep their traceback.
+    """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -48,6 +52,31 @@ class LazyGroup(CommandGroup):
         limit = formatter.width - 6 - max(map(len, self.commands))  # as click computes it
         with formatter.section("Commands"):
             formatter.write_dl([(name, one.get_short_help_str(limit)) for name, one in sorted(self.commands.items())])
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("\n" + ctx.meta.get(RESUME_NOTE, "stopped."), err=True)
+            ctx.exit(130)
+        except MemoryError as problem:
+            raise UserError(f"not enough memory ({problem}); use fewer hidden units or frames.") from problem
+        except ImportError as problem:
+            if "echolearn[" not in str(problem):  # not the message on an extra that is missing
+                raise
+            raise UserError(str(problem)) from problem
+        except (ValueError, OSError, CorpusError) as problem:
+            raise UserError(_message(problem)) from problem
+
+
+def _message(problem: Exception) -> str:
+    if isinstance(problem, FileNotFoundError) and problem.filename:
+        return f"{problem.filename}: there is no such file."
+    if isinstance(problem, OSError) and problem.strerror and not problem.filename:
+        return problem.strerror
+    return str(problem)
 
 
 @click.group(

@@ -16,7 +16,6 @@ from sklearn.pipeline import Pipeline
 
 from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.csv_files import TextTable, read_table, write_table
-from echolearn.cli.models import Network, open_network, open_state_network
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options, header_option, part_option
 from echolearn.estimators import ESNClassifier, ESNForecaster
 from echolearn.exceptions import CorpusError, Problem
@@ -81,7 +80,6 @@ def _predict_table(
     if out.suffix.lower() != ".csv":
         raise ValueError(f"--out {out}: expected a name that ends in .csv.")
     network = open_network(model)
-    _refuse_forecaster(network, model)
     frames = read_frames(file, network, sequence_column, header=header)
     for note in frames.notes:
         click.echo(note)
@@ -137,12 +135,16 @@ class Answered:
     per: str
 
 
-def _refuse_forecaster(network: Network, path: Path) -> None:
+def open_network(path: Path) -> BaseEstimator:
+    """Load an estimator or a pipeline, or the network of a recogniser; ValueError for a forecaster."""
+    model = load_any(path)
+    network = model.model if isinstance(model, Recognizer) else model
     if isinstance(_last(network), ESNForecaster):
         raise ValueError(
             f"{path} is a forecaster, which continues a series and has no answer for the rows of a file. Use echolearn "
             f"forecast FILE.csv, or in Python echolearn.load({str(path)!r}).predict(steps)."
         )
+    return network
 
 
 def _last(model: BaseEstimator) -> BaseEstimator:
@@ -278,6 +280,18 @@ def _table(answers: object, frames: FrameFile, per_step: bool) -> Array:
         joined = np.concatenate([np.asarray(part) for part in answers])  # type: ignore[attr-defined]
         joined = joined[np.argsort(np.concatenate(frames.rows))]
     return joined.reshape(len(joined), -1)
+
+
+def open_state_network(path: Path) -> ESNClassifier:
+    """Load a network for phone states, or that of a recogniser; ValueError for a network of another kind."""
+    model = load_any(path)
+    model = model.model if isinstance(model, Recognizer) else model
+    if not isinstance(model, ESNClassifier) or not model.per_step_ or model.classes_.dtype.kind != "U":
+        raise ValueError(
+            f"{path} ({type(model).__name__}) is not a network for phone states; make one with: echolearn train. To "
+            "predict the rows of a table with it: echolearn predict MODEL FILE.csv"
+        )
+    return model
 
 
 def recipe_of(path: Path) -> FeatureRecipe:

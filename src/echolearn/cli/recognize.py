@@ -13,18 +13,19 @@ from typing import Unpack
 import click
 
 from echolearn.cli.corpora import opened_corpus, part_features
-from echolearn.cli.models import open_recognizer
 from echolearn.cli.options import FILE, PATH, CorpusOptions, corpus_options, part_option, word_options
 from echolearn.cli.progress import StageProgress, stage_progress, stderr
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
+from echolearn.modelfile.layout import RECOGNIZER
+from echolearn.modelfile.reader import file_kind
 from echolearn.speech import read_channels
 from echolearn.speech._sources.utterances import AUDIO_ENDINGS, pair_files
 from echolearn.speech._typing import Frames
 from echolearn.speech.formats import Recognised, write_results
 from echolearn.speech.formats._textgrid import textgrid_of
 from echolearn.speech.formats._write import RESULT_FORMATS
-from echolearn.speech.recognition import Recognizer, read_arpa, read_lexicon
+from echolearn.speech.recognition import Recognizer, load_recognizer, read_arpa, read_lexicon
 from echolearn.speech.recognition._recognizer import batches
 
 Input = tuple[str, int, Frames]  # of a recording: its name, its channel, and what the network sees
@@ -111,6 +112,16 @@ def recognize(
     if problems:
         click.echo(f"{len(problems)} of {len(files)} recordings could not be recognised.", err=True)
         ctx.exit(1)
+
+
+def open_recognizer(path: Path) -> Recognizer:
+    """Load a recogniser; ValueError for a plain network, with what to do."""
+    if path.is_file() and file_kind(path) not in (RECOGNIZER, None):
+        raise ValueError(
+            f"{path} is a network without a decoder; make a recogniser with: echolearn train NEW.safetensors "
+            "--for recognition"
+        )
+    return load_recognizer(path)
 
 
 def with_words(

@@ -15,7 +15,6 @@ import numpy as np
 
 from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.errors import RESUME_NOTE
-from echolearn.cli.models import open_recognizer, open_state_network
 from echolearn.cli.options import (
     FILE,
     CorpusOptions,
@@ -26,6 +25,7 @@ from echolearn.cli.options import (
     recognition_options,
     scheduler_option,
 )
+from echolearn.cli.predict import open_state_network
 from echolearn.cli.progress import FitDisplay, stderr
 from echolearn.cluster.connection import use_engine
 from echolearn.display.progress import clock
@@ -37,7 +37,15 @@ from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus
 from echolearn.speech import Evaluation as Scores
 from echolearn.speech._phones import phones_of_states, split_state
-from echolearn.speech.recognition import Lexicon, NGramModel, Recognizer, learn_recognizer, read_arpa, read_lexicon
+from echolearn.speech.recognition import (
+    Lexicon,
+    NGramModel,
+    Recognizer,
+    learn_recognizer,
+    load_recognizer,
+    read_arpa,
+    read_lexicon,
+)
 from echolearn.speech.recognition._training import valid_part
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
 
@@ -98,7 +106,7 @@ def train(
             result = fit_and_save(corpus, estimator, model, display, made_of if purpose == "recognition" else None)
     click.echo(training_summary(result, corpus))
     if purpose == "recognition":
-        click.echo(recognition_summary(open_recognizer(model), corpus))
+        click.echo(recognition_summary(load_recognizer(model), corpus))
     click.echo(f"written: {model}")
 
 
