@@ -4,16 +4,12 @@ import asyncio
 import json
 import signal
 import socket
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from click.testing import CliRunner
 from websockets.sync.client import connect
 
-from echolearn.cli.main import main
 from reliability import service_hostile
 from reliability.service_process import served
 from services import MODELS, TOKEN, X
@@ -85,43 +81,6 @@ def test_a_stop_closes_streams_and_ends_well(path, sign):
                 stream.recv(timeout=20)
         assert running.process.wait(20) == 0
         assert running.log.read_text().endswith("stopped.\n")
-
-
-def test_a_model_of_the_runtime_is_served_without_compiled_code(path):
-    code = f"""
-import sys
-from echolearn.cli.serve import _opened
-from echolearn.export.service import server
-from echolearn.export.service.application import Service
-from pathlib import Path
-Service(_opened(Path({str(path)!r}))).application()
-print([name for name in ("numba", "llvmlite", "scipy", "sklearn") if name in sys.modules])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_mistakes_of_the_command_are_one_sentence(path, tmp_path, monkeypatch):
-    monkeypatch.delenv("ECHOLEARN_TOKEN", raising=False)
-    run = CliRunner().invoke
-    open_host = run(main, ["serve", str(path), "--host", "0.0.0.0"])
-    assert open_host.exit_code == 2
-    assert "--token-file" in open_host.output
-    nothing = run(main, ["serve", str(tmp_path / "nothing")])
-    assert nothing.exit_code == 2
-    assert "no model file" in nothing.output
-    weak = tmp_path / "token"
-    weak.write_text("short")
-    assert "no usable token" in run(main, ["serve", str(path), "--token-file", str(weak)]).output
-
-
-def test_a_port_in_use_is_one_sentence(path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        command = [sys.executable, "-m", "echolearn", "serve", str(path), "--port", str(taken.getsockname()[1])]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "Try another --port" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_the_page_of_the_model_appears_at_the_root(path):

@@ -1,0 +1,92 @@
+"""Tables in CSV files as people have them, read by `forecast`."""
+
+import numpy as np
+import pytest
+
+from echolearn.cli.forecast import read_series
+
+
+def written(path, rows, header="day,sales"):
+    path.write_text("\n".join([header, *rows] if header else rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("texts", "first", "words"),
+    [
+        (("30/01/2024", "31/01/2024", "01/02/2024"), "2024-01-30", "day/month/year"),
+        (("01/30/2024", "01/31/2024", "02/01/2024"), "2024-01-30", "month/day/year"),
+        (("30.1.2024 9:30:00", "31.1.2024 9:30:00"), "2024-01-30T09:30", "day.month.year"),
+        (("01.02.2024", "01.03.2024"), "2024-02-01", "day.month.year"),
+        (("2024/01/30", "2024/01/31"), "2024-01-30", None),
+        (("01/01/2023", "01/01/2024"), "2023-01-01", "day/month/year"),
+    ],
+)
+def test_days_and_months_are_read_in_the_order_that_the_column_has(tmp_path, texts, first, words):
+    found = read_series(written(tmp_path / "a.csv", [f"{text},{i}" for i, text in enumerate(texts)]), None)
+    assert found.dates[0] == np.datetime64(first)
+    assert (np.diff(found.dates) > 0).all()
+    assert found.notes == (
+        [] if words is None else [f"In the column 'day', dates such as {texts[0]} were read as {words}."]
+    )
+
+
+def test_dates_of_two_readings_are_refused_unless_the_order_is_given(tmp_path):
+    path = written(tmp_path / "a.csv", ["01/01/2024,1", "02/01/2024,2", "03/01/2024,3"])
+    with pytest.raises(ValueError, match=r"2024-01-02 \(day first\) or 2024-02-01 \(month first\).*--dates day-first"):
+        read_series(path, None)
+    assert read_series(path, None, order="month-first").dates[1] == np.datetime64("2024-02-01")
+    assert read_series(path, None, order="day-first").dates[1] == np.datetime64("2024-01-02")
+
+
+def test_columns_that_are_not_used_are_named_with_the_reason(tmp_path):
+    texts = read_series(written(tmp_path / "a.csv", ["Jan 5,1", "Jan 6,2"]), None)
+    assert texts.dates is None
+    assert texts.notes[0].startswith("The column 'day' was not used: line 2 has 'Jan 5', which is neither a number nor")
+    late = read_series(written(tmp_path / "b.csv", ["2024-01-05,1", "2024-01-06,2", "total 2,3"]), None)
+    assert "line 4 has 'total 2'" in late.notes[0]
+    with pytest.raises(ValueError, match=r"line 2: '30\.02\.2024' is not a date"):
+        read_series(written(tmp_path / "c.csv", ["30.02.2024,1", "31.02.2024,2"]), None)
+    plain = read_series(written(tmp_path / "d.csv", ["north,1", "south,2"]), None)
+    assert plain.notes == []
+
+
+def test_a_first_line_of_values_is_data(tmp_path):
+    found = read_series(written(tmp_path / "a.csv", ["2024-01-01,5.5", "2024-01-02,6.5"], header=""), None)
+    assert (found.name, found.values.tolist(), len(found.dates)) == ("column_2", [5.5, 6.5], 2)
+    assert "The first line of a.csv holds values and was read as data" in found.notes[0]
+    years = written(tmp_path / "b.csv", ["1", "2"], header="2020")
+    assert read_series(years, None).values.tolist() == [2020, 1, 2]
+    assert read_series(years, None, header=True).values.tolist() == [1, 2]
+    unnamed = written(tmp_path / "c.csv", ["0,5", "1,6"], header=",sales")  # an index that pandas wrote
+    assert read_series(unnamed, "sales").values.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize(("separator", "word"), [(";", "semicolons"), ("\t", "tabs")])
+def test_separators_and_decimal_commas_are_found(tmp_path, separator, word):
+    rows = [f"2024-01-0{i}{separator}1.00{i},5" for i in range(1, 4)]
+    found = read_series(written(tmp_path / "a.csv", rows, header=f"day{separator}sales"), None)
+    assert found.values.tolist() == [1001.5, 1002.5, 1003.5]
+    assert found.notes == [
+        f"The columns of a.csv are separated by {word}.",
+        "Commas in numbers were read as decimal commas.",
+    ]
+    points = [row.replace("1.00", "").replace(",", ".") for row in rows]
+    assert read_series(written(tmp_path / "b.csv", points, f"day{separator}sales"), None).values.tolist() == [
+        1.5,
+        2.5,
+        3.5,
+    ]
+
+
+def test_a_field_that_is_not_a_number_is_named_with_a_cure(tmp_path):
+    path = written(tmp_path / "a.csv", ['2024-01-01,"1,009.0"', '2024-01-02,"1,010.0"'])
+    with pytest.raises(ValueError, match=r"line 2, column 'sales': '1,009.0' is not a number.*write 1009.0"):
+        read_series(path, None)
+    path = written(tmp_path / "b.csv", ["2024-01-01,1009.5", '2024-01-02,"1009,5"'])
+    with pytest.raises(ValueError, match=r"line 3, column 'sales': '1009,5' is not a number.*1009\.5; or.*semicolons"):
+        read_series(path, "sales")
+    binary = tmp_path / "c.csv"
+    binary.write_bytes(b"\x93NUMPY\xff\xfe")
+    with pytest.raises(ValueError, match="not a text file in UTF-8"):
+        read_series(binary, None)
