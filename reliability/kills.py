@@ -67,7 +67,7 @@ def task(values: bool = False) -> tuple[list[Any], list[Any]]:
 def network(kind: str) -> Any:
     """Return an estimator to fit, and set the constants that its fit needs."""
     name, settings, large = KINDS[kind]
-    checkpoints.SECONDS = 0.0
+    checkpoints.SECONDS_BETWEEN_STATES = 0.0
     if large:
         solver.MIN_ITERATIVE_UNITS, sketch.SAMPLE_FRAMES, trackers.BATCHES_PER_SKETCH = 0, 100, 3
     return getattr(echolearn, name)(**settings)
@@ -169,7 +169,7 @@ def _readable_states(folder: Path) -> int:
     readable = set()
     for path in folder.rglob("state-*.safetensors"):
         try:
-            read_tensors(path, checkpoints.FORMAT)
+            read_tensors(path, checkpoints.CHECKPOINT)
             readable.add(path.parent)
         except ValueError:
             pass

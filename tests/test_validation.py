@@ -1,6 +1,5 @@
 """Single arguments: what is accepted, in which form it is returned, and how a refusal reads."""
 
-import warnings
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -32,7 +31,7 @@ from echolearn.validation import (
     number,
     one_of,
     or_none,
-    user_stacklevel,
+    warn_user,
     whole_number,
 )
 
@@ -209,15 +208,14 @@ def test_anything_else_is_refused_in_a_short_message(name: object) -> None:
 
 
 def test_outside_the_library_the_line_itself_is_named():
-    assert user_stacklevel() == 1
+    with pytest.warns(UserWarning, match="odd") as seen:
+        warn_user("odd", UserWarning)
+    assert seen[0].filename == __file__
 
 
 def test_a_function_of_the_library_names_its_caller():
-    space = {"__name__": "echolearn.somewhere", "warnings": warnings, "user_stacklevel": user_stacklevel}
-    exec(
-        "def inner():\n    warnings.warn('odd', stacklevel=user_stacklevel())\ndef outer():\n    inner()",
-        space,
-    )
+    space = {"__name__": "echolearn.somewhere", "warn_user": warn_user}
+    exec("def inner():\n    warn_user('odd', UserWarning)\ndef outer():\n    inner()", space)
     with pytest.warns(UserWarning, match="odd") as seen:
         space["outer"]()
     assert seen[0].filename == __file__

@@ -10,6 +10,7 @@ import difflib
 import inspect
 import math
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -283,9 +284,9 @@ def check_columns(X: object, expected: Sequence[str] | Array | None, name: str =
         )
 
 
-def user_stacklevel() -> int:
-    """Return the `stacklevel` with which `warnings.warn`, called beside this function, names the user's line."""
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn with the line of the user's code that called echolearn."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("echolearn."):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(text, category, stacklevel=level + 1)

@@ -157,7 +157,7 @@ def test_a_fit_resumes_from_its_checkpoint(kind, seconds, tmp_path, monkeypatch)
     else:
         make = partial(classifier, how={**how, "readout": kind}, joint_epochs=3)
     straight = make().fit(X, y)
-    monkeypatch.setattr(checkpoint, "SECONDS", seconds)
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN_STATES", seconds)
     step, done, kills = StackedObjective.step, [], 0
 
     def deadly(self, *arguments):

@@ -15,9 +15,9 @@ from echolearn.exceptions import PoorFitWarning, TrainingWarning
 from echolearn.fitting.codecs import squared_error
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.small_data import (
-    FULL_BATCH,
+    MAX_FULL_BATCH_STEPS,
     SERIES_EPOCHS,
-    WINDOW,
+    WINDOW_STEPS,
     learning_of,
     learning_paid,
     ridge_by_folds,
@@ -48,13 +48,13 @@ def test_a_series_is_learned_in_windows_with_every_target_once():
     learning = learning_of(settings(), data, Task(washout=50))
     assert learning.task.washout == 0
     assert sum(w.sum() for w in learning.data.weights) == 950
-    assert len(learning.data.X) == round(950 / WINDOW)
+    assert len(learning.data.X) == round(950 / WINDOW_STEPS)
     assert learning.settings.batch_size is None
     assert learning.settings.epochs_for(len(learning.data.X)) == SERIES_EPOCHS
 
 
 def test_a_very_long_series_is_learned_in_mini_batches_of_windows():
-    learning = learning_of(settings(), one_series(FULL_BATCH + 1), Task())
+    learning = learning_of(settings(), one_series(MAX_FULL_BATCH_STEPS + 1), Task())
     assert learning.settings.minibatch == 8
     assert len(learning.data.X) > 100
 

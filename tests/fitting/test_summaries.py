@@ -130,7 +130,7 @@ def test_many_sequences_are_solved_from_sums(monkeypatch):
     Z = columns.standardize(rows)
     V, b = ref.ridge_fit(Z, np.eye(2)[LEVELS], w, 1000.0)
     np.testing.assert_allclose(rows @ esn.readout_weights_ + esn.intercept_, Z @ V + b, atol=1e-6)
-    monkeypatch.setattr(summaries, "CHOOSING", 39)
+    monkeypatch.setattr(summaries, "MAX_CHOOSING_SEQUENCES", 39)
     many = ESNClassifier(**settings, ridge=1000.0).fit(NOISE, LEVELS)
     rows = many.network_.view.summary.rows(many.reservoir_, NOISE, 0, np.float64)
     Z = Columns.of(rows, w).standardize(rows)
@@ -201,9 +201,8 @@ def test_a_cluster_averages():
     settings = summaries.NetworkSettings.of(ESNClassifier().get_params())
     known = ESNClassifier().get_params()
     settle = summaries.settle_pooling
-    assert settle(settings, known, known, per_step=False, asks_for_more=True).pooling == "mean"
-    assert settle(settings, known, known, per_step=False, asks_for_more=False).pooling == "summary"
-    assert settle(settings, known, known, per_step=True, asks_for_more=False).pooling == "auto"
+    assert settle(settings, known, known, asks_for_more=True).pooling == "mean"
+    assert settle(settings, known, known, asks_for_more=False).pooling == "summary"
 
 
 def test_states_are_those_that_are_summarized():

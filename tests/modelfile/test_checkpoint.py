@@ -76,7 +76,7 @@ def test_another_stage_has_its_own_folder(tmp_path):
 def test_a_state_is_due_after_some_minutes(tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path, {})
     assert not checkpoint.due()
-    monkeypatch.setattr(module, "SECONDS", 0.0)
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_STATES", 0.0)
     assert checkpoint.due()
 
 

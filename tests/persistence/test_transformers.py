@@ -20,8 +20,8 @@ from sklearn.preprocessing import (
 from echolearn.modelfile.layout import entries_of
 from echolearn.modelfile.values import from_json, to_json
 from echolearn.persistence.transformers import (
-    KNOWN,
-    SEED,
+    SEED_RULE,
+    TRANSFORMERS,
     check_transformer,
     outputs,
     restore_transformer,
@@ -167,10 +167,10 @@ def test_a_forged_degree_costs_nothing(degree):
 
 
 def test_every_known_transformer_has_a_case():
-    assert set(KNOWN) == {type(transformer).__name__ for transformer, _ in CASES.values()}
+    assert set(TRANSFORMERS) == {type(transformer).__name__ for transformer, _ in CASES.values()}
 
 
 @pytest.mark.parametrize("seed", [0, 1, None])
 def test_seeds_from_zero_on_and_none_are_kept(seed):
-    assert SEED.allows(seed)
-    assert not SEED.allows(-1)
+    assert SEED_RULE.allows(seed)
+    assert not SEED_RULE.allows(-1)

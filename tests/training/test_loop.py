@@ -332,7 +332,7 @@ def run_cut_after_every_state(make, folder, monkeypatch, epochs=4, **how):
         save(self, tensors, state)
         raise Cut
 
-    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN_STATES", 0.0)
     monkeypatch.setattr(Checkpoint, "save", save_and_stop)
     for cuts in range(100):
         try:

@@ -8,7 +8,7 @@ from echolearn import ESNClassifier, ESNRegressor
 from echolearn.exceptions import CheckpointError, CheckpointWarning, TrainingWarning
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile import checkpoint as checkpoints
-from echolearn.modelfile.checkpoint import FORMAT, KEPT, Checkpoint
+from echolearn.modelfile.checkpoint import CHECKPOINT, KEPT_STATES, Checkpoint
 from echolearn.readout import solver
 from echolearn.readout.large import sketch, trackers
 from echolearn.training.objectives.ridge import RidgeObjective
@@ -62,14 +62,16 @@ def cut_after_every_state(make, X, y, folder, monkeypatch):
         save(self, tensors, state)
         raise Cut
 
-    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN_STATES", 0.0)
     monkeypatch.setattr(Checkpoint, "save", save_and_stop)
     for cuts in range(200):
         esn = make()
         try:
             return esn.fit(X, y, checkpoint=folder), cuts
         except Cut:
-            assert len(list(folder.rglob("*.safetensors"))) <= KEPT * len({p.parent for p in folder.rglob("*.saf*")})
+            assert len(list(folder.rglob("*.safetensors"))) <= KEPT_STATES * len(
+                {p.parent for p in folder.rglob("*.saf*")}
+            )
     raise AssertionError("the fit does not advance")
 
 
@@ -122,7 +124,7 @@ def test_a_fit_interrupted_between_epochs_ends_in_the_same_bits(estimator, kind,
     resumed = estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=lambda r: seen.append(r["epoch"]))
     assert seen == [4, 5, 6]
     same(resumed, straight)
-    assert len(list((tmp_path / "kept").glob("*.safetensors"))) == KEPT
+    assert len(list((tmp_path / "kept").glob("*.safetensors"))) == KEPT_STATES
 
 
 def test_a_damaged_newest_state_falls_back_to_the_one_before(tmp_path):
@@ -148,8 +150,8 @@ def files_at_3(folder, **how):
 def test_arrays_that_this_fit_does_not_have_are_refused(name, tmp_path):
     """Even under a right checksum."""
     for file in files_at_3(tmp_path):
-        tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
-        file.write_bytes(forging.written(({**tensors, name: np.ones((7, 7))}, facts), FORMAT))
+        tensors, facts = forging.taken_apart(file.read_bytes(), CHECKPOINT)
+        file.write_bytes(forging.written(({**tensors, name: np.ones((7, 7))}, facts), CHECKPOINT))
     with pytest.raises(CheckpointError, match=r"cannot resume from .*has shape \(7, 7\).*start anew"):
         ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
 
@@ -172,9 +174,9 @@ MIDWAY = {"before": np.random.default_rng(0).bit_generator.state, "done": 99, "e
 )
 def test_a_state_that_makes_no_sense_is_refused(changes, tmp_path):
     for file in files_at_3(tmp_path):
-        tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+        tensors, facts = forging.taken_apart(file.read_bytes(), CHECKPOINT)
         facts["state"] |= changes
-        file.write_bytes(forging.written((tensors, facts), FORMAT))
+        file.write_bytes(forging.written((tensors, facts), CHECKPOINT))
     with pytest.raises(CheckpointError, match=r"cannot resume from .*another checkpoint folder to start anew"):
         ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
 

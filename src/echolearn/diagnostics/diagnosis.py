@@ -12,16 +12,14 @@ from numpy.typing import ArrayLike
 
 from echolearn.diagnostics.stability import echo
 from echolearn.estimators import ESNClassifier, ESNRegressor
-from echolearn.fitting.advice.after import (
-    NEARLY_PERFECT,
-    NO_BETTER,
+from echolearn.fitting.advice.after import TRIVIAL_ERROR_SHARE, edge_of, target_variance
+from echolearn.fitting.advice.baselines import (
+    NEGLIGIBLE_ERROR_SHARE,
     Labelled,
     cold_start,
-    edge_of,
     lag,
     lags,
     last_value_error,
-    target_variance,
     usual_target,
 )
 from echolearn.fitting.codecs import ClassCodec, ValueCodec
@@ -186,7 +184,7 @@ def _baselines(case: _Case) -> Iterator[Finding]:
                 "Check that X and y belong together; then try hidden_units=500, input_scaling=1.0, or more data.",
             )
         return
-    if error > NO_BETTER * trivial:
+    if error > TRIVIAL_ERROR_SHARE * trivial:
         yield Finding(
             "baseline",
             "problem",
@@ -194,10 +192,10 @@ def _baselines(case: _Case) -> Iterator[Finding]:
             "Check that X and y belong together; then try hidden_units=500, input_scaling=1.0, or more data.",
         )
         return
-    if not outcome.per_step or error < NEARLY_PERFECT * trivial:
+    if not outcome.per_step or error < NEGLIGIBLE_ERROR_SHARE * trivial:
         return
     last, late = last_value_error(outcome), lag(outcome)
-    if last is not None and error > NO_BETTER * last:
+    if last is not None and error > TRIVIAL_ERROR_SHARE * last:
         yield Finding(
             "last value",
             "problem",

@@ -17,7 +17,8 @@ from echolearn import cluster, runtime
 from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, PlotMixin, network_facts
 from echolearn.estimators._names import NamedSettings
 from echolearn.execution.blas import one_blas_thread
-from echolearn.fitting.advice.after import Labelled, labelled, look_for_cold_start
+from echolearn.fitting.advice.after import look_for_cold_start
+from echolearn.fitting.advice.baselines import Labelled, labelled
 from echolearn.fitting.advice.before import explained_swap
 from echolearn.fitting.codecs import TargetCodec, ValueCodec
 from echolearn.fitting.data import TargetRule, Weighing, check_kind, check_names

@@ -88,9 +88,9 @@ def _times(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
-MOST_EIGENVALUES = 1500  # units up to which all eigenvalues are computed: a second or two
-MOST_UNITS, MOST_STEPS = 300, 600  # of the picture of states
-BINS = 41
+MAX_EIGENVALUE_UNITS = 1500  # units up to which all eigenvalues are computed: a second or two
+MAX_PLOTTED_UNITS, MAX_PLOTTED_STEPS = 300, 600  # of the picture of states
+HISTOGRAM_BINS = 41
 
 
 class PlotMixin:
@@ -149,8 +149,16 @@ def _weights(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None
     """Plot how learned weights differ from those at the start, or how they are distributed."""
     prepared_axes(axes)
     if before is None or not _same_connections(reservoir, before):
-        axes.hist(reservoir.W_rec.data, bins=BINS, color=BLUE, alpha=0.7, label=f"recurrent ({reservoir.W_rec.nnz:,})")
-        axes.hist(np.ravel(reservoir.W), bins=BINS, color=ORANGE, alpha=0.5, label=f"input ({reservoir.W.size:,})")
+        axes.hist(
+            reservoir.W_rec.data,
+            bins=HISTOGRAM_BINS,
+            color=BLUE,
+            alpha=0.7,
+            label=f"recurrent ({reservoir.W_rec.nnz:,})",
+        )
+        axes.hist(
+            np.ravel(reservoir.W), bins=HISTOGRAM_BINS, color=ORANGE, alpha=0.5, label=f"input ({reservoir.W.size:,})"
+        )
         axes.set(xlabel="weight", ylabel="number")
         axes.set_title("weights", fontsize=10)
     else:
@@ -173,9 +181,9 @@ def _same_connections(reservoir: Reservoir, before: Reservoir) -> bool:
 def _spectrum(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None:
     """Plot the eigenvalues of the recurrent weights, before and after learning."""
     prepared_axes(axes)
-    if reservoir.N > MOST_EIGENVALUES:
+    if reservoir.N > MAX_EIGENVALUE_UNITS:
         axes.set_axis_off()
-        text = f"{reservoir.N:,} units: eigenvalues are\nnot computed above {MOST_EIGENVALUES:,}"
+        text = f"{reservoir.N:,} units: eigenvalues are\nnot computed above {MAX_EIGENVALUE_UNITS:,}"
         axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
         return
     from matplotlib.patches import Circle
@@ -208,15 +216,15 @@ def _readout(network: Network, axes: Axes) -> None:
 def _states(states: Array, reservoir: Reservoir, axes: Axes) -> None:
     """Plot states over time as a picture, slow units below and fast ones above."""
     order = np.argsort(reservoir.leak, kind="stable")
-    shown = np.linspace(0, len(order) - 1, min(len(order), MOST_UNITS)).astype(int)
-    steps = states[:MOST_STEPS]
+    shown = np.linspace(0, len(order) - 1, min(len(order), MAX_PLOTTED_UNITS)).astype(int)
+    steps = states[:MAX_PLOTTED_STEPS]
     picture = steps[:, order[shown]].T
     largest = float(np.abs(picture).max(initial=0.0)) or 1.0
     drawn = axes.imshow(picture, aspect="auto", origin="lower", cmap="RdBu_r", vmin=-largest, vmax=largest)
     axes.figure.colorbar(drawn, ax=axes, fraction=0.03, pad=0.01)
     sorted_by = "units" if np.ptp(reservoir.leak) == 0 else "units, slow to fast"
     axes.set(xlabel="step", ylabel=sorted_by)
-    rest = "" if len(states) <= MOST_STEPS else f" (the first {MOST_STEPS} of {len(states):,} steps)"
+    rest = "" if len(states) <= MAX_PLOTTED_STEPS else f" (the first {MAX_PLOTTED_STEPS} of {len(states):,} steps)"
     axes.set_title(f"hidden states{rest}", fontsize=10)
 
 

@@ -35,7 +35,7 @@ from echolearn.validation import (
     one_of,
 )
 
-POOLING = GRADIENT_RULES["pooling"]
+POOLING_RULE = GRADIENT_RULES["pooling"]
 RULES: dict[str, Rule] = {
     **RESERVOIR_RULES,
     "reservoir": Rule(
@@ -43,7 +43,7 @@ RULES: dict[str, Rule] = {
         "None (one is drawn), a Reservoir, an ESNClassifier or an ESNRegressor",
     ),
     "pooling": any_of(
-        Rule(lambda v: v is None, "None"), POOLING, expected=f"None (one row per step), {POOLING.expected}"
+        Rule(lambda v: v is None, "None"), POOLING_RULE, expected=f"None (one row per step), {POOLING_RULE.expected}"
     ),
     "washout": GRADIENT_RULES["washout"],
     "direct": BOOLEAN,

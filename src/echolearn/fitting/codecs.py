@@ -183,8 +183,8 @@ def is_label_sets(rows: Array) -> bool:
     return rows.ndim == 2 and rows.shape[1] > 1 and rows.dtype.kind in "iub" and bool(((rows == 0) | (rows == 1)).all())
 
 
-LEAST, STEEPEST = 1e-3, 1e3  # slopes between which the most likely one is sought
-HALVINGS = 60
+MIN_SLOPE, MAX_SLOPE = 1e-3, 1e3  # slopes between which the most likely one is sought
+SLOPE_BISECTIONS = 60
 
 
 def _most_likely_slope(z: Array, t: Array, w: Array) -> float:
@@ -195,8 +195,8 @@ def _most_likely_slope(z: Array, t: Array, w: Array) -> float:
     """
     positive, negative = float(w @ t), float(w @ (1 - t))
     t = np.where(t > 0.5, (positive + 1) / (positive + 2), 1 / (negative + 2))
-    low, high = LEAST, STEEPEST
-    for _ in range(HALVINGS):  # the derivative falls with a
+    low, high = MIN_SLOPE, MAX_SLOPE
+    for _ in range(SLOPE_BISECTIONS):  # the derivative falls with a
         middle = np.sqrt(low * high)
         P = 1 / (1 + np.exp(-np.clip(middle * z, -500, 500)))
         low, high = (middle, high) if w @ ((t - P) * z) > 0 else (low, middle)

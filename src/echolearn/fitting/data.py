@@ -6,9 +6,8 @@ through the network, and nothing is learned from them or scored on them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,11 +33,11 @@ from echolearn.sequences.opening import (
 )
 from echolearn.sequences.tables import Unpacked
 from echolearn.sequences.targets import Target, open_targets, open_weights
-from echolearn.validation import Array, SequencesLike, check_pair, user_stacklevel
+from echolearn.validation import Array, SequencesLike, check_pair, warn_user
 
 ClassWeight = str | Mapping[object, float] | None
 
-TINY = 0.01  # mean weight of the targets below which the weights were probably meant as shares of 1
+MIN_MEAN_WEIGHT = 0.01  # mean weight of the targets below which the weights were probably meant as shares of 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,11 +138,10 @@ class TargetRule:
         if not any(row.any() for row in rows):
             return None
         if any((row.any(axis=-1) != row.all(axis=-1)).any() for row in rows):
-            warnings.warn(
+            warn_user(
                 "some rows of y lack only some of their values: these rows are left out as a whole. Fill in the "
                 "missing values, or fit one estimator per column, to learn from the others.",
                 InputWarning,
-                stacklevel=user_stacklevel(),
             )
         return [np.asarray(~row.any(axis=-1)) for row in rows]
 
@@ -188,12 +186,11 @@ def _check_weights(weights: list[Array]) -> None:
     total, count = (sum(float(v) for v in values) for values in ((w.sum() for w in weights), map(_positive, weights)))
     if total == 0:
         raise ValueError("sample_weight is zero wherever y holds a target: nothing would be left to learn from.")
-    if total < TINY * count:
-        warnings.warn(
+    if total < MIN_MEAN_WEIGHT * count:
+        warn_user(
             f"sample_weight adds up to {total:.3g} for {count:.0f} targets. A weight counts like so many targets, so "
             "that the ridge will seem large beside so few; multiply the weights until their mean is 1.",
             InputWarning,
-            stacklevel=user_stacklevel(),
         )
 
 
@@ -302,7 +299,7 @@ def open_validation(
     rule, class_weights = weighing
     targets = rule.open(y, given, sample_weight)
     check_kind(targets, per_step=like.per_step, name="validation")
-    encoded = encoded_inputs(given, inputs, per_step=like.per_step, dtype=str(like.dtype))
+    encoded = inputs.dataset(given.X, per_step=like.per_step, dtype=str(like.dtype))
     data = targets.dataset(encoded.X, codec, str(like.dtype), class_weights)
     if not data.target_weights(washout).any():
         raise ValueError("validation: no target of it counts after the washout; expected at least one.")
@@ -313,12 +310,6 @@ def check_kind(targets: OpenedTargets, *, per_step: bool, name: str) -> None:
     """Refuse targets of another kind than those that were fitted; name: for the error message."""
     if targets.per_step != per_step:
         raise ValueError(f"{name}: its y must be of the same kind as y (one entry per step, or one per sequence).")
-
-
-def encoded_inputs(given: Sequences, inputs: InputCodec, *, per_step: bool, dtype: str) -> Dataset:
-    """Return sequences as the network sees them, without targets."""
-    placed = Dataset.place(given.X, (), None, per_step=per_step, dtype=dtype)
-    return replace(placed, X=inputs.encode_all(placed))
 
 
 def warn_of_input_scale(X: Sequence[Array], settings: NetworkSettings) -> None:

@@ -7,7 +7,6 @@ one of N², and cores that need not wait for each other.
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -29,14 +28,14 @@ from echolearn.execution.threads import map_in_order
 from echolearn.fitting.advice.after import joined_examinations
 from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.modelfile.checkpoint import STATES, on_save
+from echolearn.modelfile.checkpoint import STATE_FILES, on_save
 from echolearn.readout.network import average
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.history import History
-from echolearn.validation import user_stacklevel
+from echolearn.validation import warn_user
 
 # the parameters in which the networks differ from one another, or from the estimator
-OWN = ("hidden_units", "ensemble", "random_state", "verbose", "initial_state", "leak")
+NETWORK_PARAMETERS = ("hidden_units", "ensemble", "random_state", "verbose", "initial_state", "leak")
 
 
 def fit_ensemble(request: FitRequest, count: int) -> Fit:
@@ -122,7 +121,7 @@ def _requests(request: FitRequest, count: int) -> list[FitRequest]:
             replace(
                 request,
                 settings=own,
-                params={**request.params, **{name: getattr(own, name) for name in OWN}},
+                params={**request.params, **{name: getattr(own, name) for name in NETWORK_PARAMETERS}},
                 callback=_numbering(request.callback, number),
                 checkpoint=folder,
                 networks=count,
@@ -191,7 +190,7 @@ class Overseer:
             show_if_verbose(1, *rest)
         elif kind == "warning":
             category, text = rest
-            warnings.warn(text, category, stacklevel=user_stacklevel())
+            warn_user(text, category)
         elif kind == "state":
             _keep_state(Path(str(self.requests[number].checkpoint)), *rest)
         elif kind == "done":
@@ -260,7 +259,7 @@ def _mirrored(there: Path, files: Files, report: cluster.Report) -> Iterator[Pat
             (here / path).write_bytes(content)
 
         def saved(path: Path) -> None:
-            kept = [file.name for file in path.parent.glob(STATES)]
+            kept = [file.name for file in path.parent.glob(STATE_FILES)]
             report(("state", str(path.relative_to(here)), path.read_bytes(), kept))
 
         token = on_save.set(saved)
@@ -277,7 +276,7 @@ def _files(folder: object) -> Files:
     if folder is None:
         return {}
     here = Path(str(folder))
-    return {str(path.relative_to(here)): path.read_bytes() for path in here.rglob(STATES)}
+    return {str(path.relative_to(here)): path.read_bytes() for path in here.rglob(STATE_FILES)}
 
 
 def _keep_state(folder: Path, path: str, content: bytes, kept: list[str]) -> None:
@@ -285,6 +284,6 @@ def _keep_state(folder: Path, path: str, content: bytes, kept: list[str]) -> Non
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, content)
-    for old in file.parent.glob(STATES):
+    for old in file.parent.glob(STATE_FILES):
         if old.name not in kept:
             old.unlink(missing_ok=True)

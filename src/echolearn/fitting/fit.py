@@ -21,7 +21,6 @@ from echolearn.fitting.data import (
     Validation,
     Weighing,
     check_kind,
-    encoded_inputs,
     open_data,
     open_validation,
     warn_of_input_scale,
@@ -111,10 +110,11 @@ def _settled(
     settings = settings.resolved(data.given.lengths, data.per_step)
     if isinstance(codec, LabelSetCodec):
         settings = replace(settings, readout="ridge")
+    if data.per_step:
+        return settings
     params = estimator.get_params(deep=False)
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
-    more = more or active_executor() is not LOCAL
-    return settle_pooling(settings, params, defaults, per_step=data.per_step, asks_for_more=more)
+    return settle_pooling(settings, params, defaults, asks_for_more=more or active_executor() is not LOCAL)
 
 
 def _fit(request: FitRequest) -> Fit:
@@ -148,7 +148,7 @@ def _model(request: FitRequest, fit: Fit, data: FitData, codec: TargetCodec, inp
 def _calibrated(codec: LabelSetCodec, model: FittedModel, data: FitData) -> LabelSetCodec:
     """Return a codec whose probabilities fit the labels of the training data, in one pass over them."""
     network, targets = model.network, data.targets
-    encoded = encoded_inputs(data.given, model.inputs, per_step=targets.per_step, dtype=model.dtype)
+    encoded = model.inputs.dataset(data.given.X, per_step=targets.per_step, dtype=model.dtype)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         outputs = network.outputs(encoded)
     first = network.view.washout if targets.per_step else 0
@@ -165,7 +165,7 @@ def add_sequences(
     """Return a model with sequences added to the statistics of its ridge readout, which is solved again."""
     network, before = model.network, known_statistics(model)
     check_kind(targets, per_step=model.per_step, name="partial_fit")
-    inputs = encoded_inputs(given, model.inputs, per_step=model.per_step, dtype=settings.dtype)
+    inputs = model.inputs.dataset(given.X, per_step=model.per_step, dtype=settings.dtype)
     data = targets.dataset(inputs.X, model.codec, settings.dtype, class_weights)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         s = collect(network.reservoir, data, network.view)

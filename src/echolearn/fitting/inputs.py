@@ -7,7 +7,7 @@ file, of its streams and of every prediction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,8 +19,8 @@ from echolearn.sequences.checks import MAX_STANDARDISED
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
-FRAMES = 65536  # examined at once by one thread
-CONSTANT = 1e-12  # a spread of this share of the mean is rounding: the feature is constant
+FRAMES_PER_TASK = 65536  # examined at once by one thread
+CONSTANT_SPREAD_SHARE = 1e-12  # a spread of this share of the mean is rounding: the feature is constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +119,11 @@ class InputCodec:
         last = len(x) - 1 - there[::-1].argmax(axis=0)
         return np.where(there.any(axis=0), x[last, np.arange(x.shape[1])], known)
 
+    def dataset(self, X: Sequence[Array], *, per_step: bool, dtype: str) -> Dataset:
+        """Return sequences as the network sees them, without targets."""
+        placed = Dataset.place(X, (), None, per_step=per_step, dtype=dtype)
+        return replace(placed, X=self.encode_all(placed))
+
     def encode_all(self, data: Dataset) -> Sequence[Array]:
         """Return the inputs of all sequences of a dataset, where its sequences are."""
         if self.is_identity and (data.executor is not LOCAL or all(x.dtype == data.dtype for x in data.X)):
@@ -165,7 +170,7 @@ def _moments(data: Dataset) -> _Moments:
     The square of 1e200 is infinite and that of 1e-200 is zero, so the numbers are first divided by a power of two that
     brings them near 1.
     """
-    groups = list(group_sequences(data.lengths, FRAMES))
+    groups = list(group_sequences(data.lengths, FRAMES_PER_TASK))
     with np.errstate(all="ignore"):
         peak = np.max(list(data.map(_peaks, groups)), axis=0)
         if (peak > MAX_STANDARDISED).any():
@@ -175,7 +180,7 @@ def _moments(data: Dataset) -> _Moments:
         mean = first.total / np.maximum(first.count, 1)
         second = data.sum(_totals, [(which, power, mean, 2) for which in groups])
         scale = np.sqrt(second.total / np.maximum(second.count, 1))
-    varies = scale > CONSTANT * np.abs(mean)
+    varies = scale > CONSTANT_SPREAD_SHARE * np.abs(mean)
     return _Moments(first.count, np.ldexp(mean, power), np.where(varies, np.ldexp(scale, power), 1.0))
 
 

@@ -7,7 +7,6 @@ the held-out ends of the series the longest, which may be the weights as drawn -
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,7 +29,7 @@ from echolearn.training.history import History
 from echolearn.training.lbfgs import minimize_log
 from echolearn.training.objectives.valid_time import HeldOutLoops, Score, best_ridge, loop_objective
 from echolearn.training.optimizers import Adam, LearnedWeights, Weights, with_learned
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
 LBFGS_ITERATIONS = 200  # where `epochs` is None
 TRIAL_ITERATIONS = (0, 10, 25, 50, 100, 200, 400, 800, 1600)  # after which forecasts are tried
@@ -217,10 +216,9 @@ def _progress_line(number: int, score: Score, ridge: float, loops: HeldOutLoops 
 
 def _warn_of_discarded(history: History) -> None:
     """Say that learning did not lengthen the forecasts, so that the weights stay as drawn."""
-    warnings.warn(
+    warn_user(
         f"none of the weights learned in {history[-1]['epoch']:.0f} iterations forecast the held-out steps longer than "
         "those that were drawn, which are kept: only the readout is fitted. Set learn='none' to save the time, or give "
         "more data or a larger validation_fraction.",
         TrainingWarning,
-        stacklevel=user_stacklevel(),
     )

@@ -7,7 +7,6 @@ continues from the state that the series has left. Or the user gives the frames 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +16,6 @@ from echolearn.display.facts import brief
 from echolearn.exceptions import ClosedLoopWarning
 from echolearn.execution.executor import Remote
 from echolearn.fitting.codecs import TargetCodec, ValueCodec
-from echolearn.fitting.data import encoded_inputs
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.settings import Parameters
 from echolearn.modelfile.layout import Facts
@@ -28,7 +26,7 @@ from echolearn.sequences.opening import Sequences, open_sequences, unpack
 from echolearn.sequences.targets import open_targets
 from echolearn.states.closed_loop import Start
 from echolearn.training.history import History
-from echolearn.validation import Array, SequencesLike, check_columns, user_stacklevel
+from echolearn.validation import Array, SequencesLike, check_columns, warn_user
 
 OPENING_FRAMES = 32  # by which a training series is recognised
 COLD = "cold"
@@ -130,13 +128,12 @@ def warn_of_runaway(outputs: Sequence[Array], codec: TargetCodec) -> None:
     for i, Y in enumerate(outputs):
         far = np.abs(Y).max(axis=1) > FED_BACK_DEVIATIONS
         if far.any():
-            warnings.warn(
+            warn_user(
                 f"the network receives its own outputs, and in sequence {i} they leave the range of the training "
                 f"targets: from step {int(far.argmax())} on, some are more than {FED_BACK_DEVIATIONS:g} standard "
                 "deviations from the mean. Fit with state_noise=1e-3 or a larger ridge, or give "
                 "warm_up=(frames, targets) to start from known outputs.",
                 ClosedLoopWarning,
-                stacklevel=user_stacklevel(),
             )
             return
 
@@ -157,7 +154,7 @@ def begin_prediction(model: FittedModel, given: Sequences, warm_up: SequencesLik
             data = Dataset.place([x], (), None, per_step=per_step, dtype=model.dtype)
             start = Start(end.state[None], None if end.fed_back is None else end.fed_back[None])
             return Prediction(data, start, np.zeros_like(washout))
-        data = encoded_inputs(given, model.inputs, per_step=per_step, dtype=model.dtype)
+        data = model.inputs.dataset(given.X, per_step=per_step, dtype=model.dtype)
         return Prediction(data, None, washout)
     _check_can_warm_up(network, per_step)
     return _warmed_up(model, given, warm_up)

@@ -274,11 +274,11 @@ def reservoir_fingerprint(reservoir: Reservoir) -> str:
     return weights_fingerprint(known, (reservoir.activation, matrix_fingerprint(reservoir.W_rec)))
 
 
-UPDATES = 400  # where `epochs` is None there are so many epochs that the weights are updated this often,
-LEAST_EPOCHS = 8  # and never fewer than these
-MINIBATCH = 8  # sequences per mini-batch, where batch_size is "auto" and there is much data
-LONG = 100  # steps from which on a sequence is a long series;
-LONGEST_WASHOUT, WASHOUT_SHARE = 100, 10  # washout="auto" of few such series: a tenth of the steps, at most so many
+DEFAULT_UPDATES = 400  # of the weights, where `epochs` is None: as many epochs as they take,
+MIN_DEFAULT_EPOCHS = 8  # and never fewer than these
+MINIBATCH_SEQUENCES = 8  # in a mini-batch, where batch_size is "auto" and there is much data
+MIN_SERIES_STEPS = 100  # from which on a sequence is a long series
+MAX_AUTO_WASHOUT_STEPS, STEPS_PER_AUTO_WASHOUT = 100, 10  # washout="auto" of few such series is a tenth of the steps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -378,8 +378,10 @@ class NetworkSettings:
         """
         if self.washout != "auto":
             return self
-        few = per_step and len(lengths) < MIN_SEQUENCES_TO_HOLD_OUT and min(lengths) >= LONG
-        return replace(self, washout=min(LONGEST_WASHOUT, int(min(lengths)) // WASHOUT_SHARE) if few else 0)
+        few = per_step and len(lengths) < MIN_SEQUENCES_TO_HOLD_OUT and min(lengths) >= MIN_SERIES_STEPS
+        return replace(
+            self, washout=min(MAX_AUTO_WASHOUT_STEPS, int(min(lengths)) // STEPS_PER_AUTO_WASHOUT) if few else 0
+        )
 
     def for_inputs(self, n_features: int, n_in: int) -> NetworkSettings:
         """Return the settings for inputs that also have flags of gaps, scaled like an average feature."""
@@ -408,15 +410,15 @@ class NetworkSettings:
 
     @property
     def minibatch(self) -> int | None:
-        """The sequences per mini-batch, or None for all at once; "auto" is MINIBATCH where there is much data."""
-        return MINIBATCH if isinstance(self.batch_size, str) else self.batch_size
+        """The sequences per mini-batch, or None for all at once; "auto" is for much data."""
+        return MINIBATCH_SEQUENCES if isinstance(self.batch_size, str) else self.batch_size
 
     def epochs_for(self, sequences: int) -> int:
-        """Return the epochs given, or enough for `UPDATES` updates."""
+        """Return the epochs given, or enough for `DEFAULT_UPDATES` updates."""
         if self.epochs is not None:
             return int(self.epochs)
         batches = np.ceil(sequences / (self.minibatch or sequences))
-        return max(LEAST_EPOCHS, int(np.ceil(UPDATES / batches)))
+        return max(MIN_DEFAULT_EPOCHS, int(np.ceil(DEFAULT_UPDATES / batches)))
 
     def patience_for(self, epochs: int) -> int | None:
         """Return the patience given, or a quarter of the epochs."""

@@ -1,8 +1,8 @@
 """How little data and a few long series are learned: in full batches, in windows, with a ridge by folds of time.
 
-Up to `FULL_BATCH` steps, every update follows the gradient of all the data at a readout that is solved for the present
-weights. It takes fewer and longer steps than mini-batches do, and ends lower: with little data the ridge is small, and
-a readout for the weights of some updates ago is worth little. Beyond, mini-batches are faster.
+Up to `MAX_FULL_BATCH_STEPS`, every update follows the gradient of all the data at a readout that is solved for the
+present weights. It takes fewer and longer steps than mini-batches do, and ends lower: with little data the ridge is
+small, and a readout for the weights of some updates ago is worth little. Beyond, mini-batches are faster.
 
 One series is one sequence: it is cut into windows, which run in parallel, each after some steps that settle its state.
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn.fitting.settings import LONG, NetworkSettings
+from echolearn.fitting.settings import MIN_SERIES_STEPS, NetworkSettings
 from echolearn.readout.network import Loss, Network, mean_error
 from echolearn.readout.ridge import choose_ridge_by_folds
 from echolearn.readout.solver import Ridge
@@ -27,14 +27,14 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import MAX_LEAD_IN_STEPS, MIN_SEQUENCES_TO_HOLD_OUT, Piece, cut_into_windows, cut_out
 from echolearn.training.optimizers import default_step_size
 
-WINDOW, SETTLING = 125, 60  # steps with targets of a window, and steps before them that settle its state
-FULL_BATCH = 20_000  # steps up to which every update is over all windows
-EPOCHS, STEP = 40, 6.0  # of such updates, and their step size in units of that of mini-batches
-SERIES_EPOCHS = 60  # of a few long series
-FOLDS = 5
-BLOCKS = 10  # of the held-out tail, in whose errors learning must show a gain
-CLEAR = 2.0  # standard errors that the gain must have
-WIDEST = 1100  # columns of H_c up to which five eigendecompositions are cheap
+WINDOW_STEPS, SETTLING_STEPS = 125, 60  # with targets, and before them to settle the state
+MAX_FULL_BATCH_STEPS = 20_000  # up to which every update is over all windows
+FULL_BATCH_EPOCHS, SERIES_EPOCHS = 40, 60  # of such updates; the second of a few long series
+FULL_BATCH_STEP_FACTOR = 6.0  # of their step size, in units of that of mini-batches
+TIME_FOLDS = 5
+GAIN_BLOCKS = 10  # of the held-out tail, in whose errors learning must show a gain
+GAIN_STANDARD_ERRORS = 2.0  # standard errors that the gain must have
+MAX_FOLDED_COLUMNS = 1100  # columns of H_c up to which five eigendecompositions are cheap
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Learning:
 
 def is_few_long_series(data: Dataset, view: ReadoutView) -> bool:
     """Return whether the data are fewer than five long series with targets per step."""
-    return view.pooling is None and len(data.X) < MIN_SEQUENCES_TO_HOLD_OUT and bool(data.lengths.min() >= LONG)
+    few = view.pooling is None and len(data.X) < MIN_SEQUENCES_TO_HOLD_OUT
+    return few and bool(data.lengths.min() >= MIN_SERIES_STEPS)
 
 
 def learning_of(settings: NetworkSettings, train: Dataset, task: Task) -> Learning:
@@ -57,13 +58,13 @@ def learning_of(settings: NetworkSettings, train: Dataset, task: Task) -> Learni
     if as_given or task.pooling is not None or task.lookback is not None or task.targets != "all":
         return Learning(train, task, settings)
     if is_few_long_series(train, task):
-        frames, train = train.frames, cut_into_windows(train, WINDOW, SETTLING, task.washout)
+        frames, train = train.frames, cut_into_windows(train, WINDOW_STEPS, SETTLING_STEPS, task.washout)
         task, usual = replace(task, washout=0), SERIES_EPOCHS
     else:
-        frames, usual = train.frames, EPOCHS
-    if frames > FULL_BATCH or settings.optimizer != "adam":
+        frames, usual = train.frames, FULL_BATCH_EPOCHS
+    if frames > MAX_FULL_BATCH_STEPS or settings.optimizer != "adam":
         return Learning(train, task, settings)
-    step_size = settings.step_size or STEP * default_step_size("adam", settings.hidden_units)
+    step_size = settings.step_size or FULL_BATCH_STEP_FACTOR * default_step_size("adam", settings.hidden_units)
     epochs = usual if settings.epochs is None else settings.epochs
     return Learning(train, task, replace(settings, batch_size=None, epochs=epochs, step_size=step_size))
 
@@ -71,10 +72,10 @@ def learning_of(settings: NetworkSettings, train: Dataset, task: Task) -> Learni
 def time_folds(data: Dataset, washout: int) -> list[Dataset]:
     """Return the steps after the washout in folds of time; each begins with steps that carry no target."""
     folds = []
-    for k in range(FOLDS):
+    for k in range(TIME_FOLDS):
         pieces = []
         for i, n in enumerate(data.lengths.tolist()):
-            first, stop = (washout + (n - washout) * j // FOLDS for j in (k, k + 1))
+            first, stop = (washout + (n - washout) * j // TIME_FOLDS for j in (k, k + 1))
             pieces.append(Piece(i, max(0, first - MAX_LEAD_IN_STEPS), first, stop))
         folds.append(cut_out(data, pieces))
     return folds
@@ -85,8 +86,8 @@ def ridge_by_folds(reservoir: Reservoir, data: Dataset, view: ReadoutView, ridge
     if (
         not callable(ridge)
         or not is_few_long_series(data, view)
-        or data.frames > FULL_BATCH
-        or view.rows(reservoir) > WIDEST
+        or data.frames > MAX_FULL_BATCH_STEPS
+        or view.rows(reservoir) > MAX_FOLDED_COLUMNS
     ):
         return ridge
     # Each fold has steps before it in place of the washout.
@@ -102,13 +103,13 @@ def learning_paid(start: Network, learned: Network, held_out: Dataset, loss: Los
     """Return whether the learned network beats the one at the start on the held-out steps by more than chance.
 
     A short tail favours one of a hundred epochs by accident. It is cut into blocks of time; the differences of their
-    errors must have a mean of more than `CLEAR` standard errors.
+    errors must have a mean of more than `GAIN_STANDARD_ERRORS` standard errors.
     """
     pieces = []
     for i, n in enumerate(held_out.lengths.tolist()):
         weights = np.ones(n) if held_out.weights is None else np.asarray(held_out.weights[i])
         there = np.flatnonzero(weights)
-        for steps in np.array_split(there, min(BLOCKS, len(there))):
+        for steps in np.array_split(there, min(GAIN_BLOCKS, len(there))):
             pieces.append(Piece(i, max(0, int(steps[0]) - MAX_LEAD_IN_STEPS), int(steps[0]), int(steps[-1]) + 1))
     blocks = cut_out(held_out, pieces)
     before, after = (
@@ -116,7 +117,7 @@ def learning_paid(start: Network, learned: Network, held_out: Dataset, loss: Los
         for network in (start, learned)
     )
     gains = before - after
-    return bool(gains.mean() > CLEAR * gains.std(ddof=1) / np.sqrt(len(gains)))
+    return bool(gains.mean() > GAIN_STANDARD_ERRORS * gains.std(ddof=1) / np.sqrt(len(gains)))
 
 
 def _settled(network: Network) -> Network:

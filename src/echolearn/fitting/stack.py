@@ -70,7 +70,7 @@ class Passing:
         dtype = np.dtype(layer.dtype)
         result = list(X)
 
-        def part(which: Array) -> tuple[Array, list[Array]]:
+        def passed_by(which: Array) -> tuple[Array, list[Array]]:
             batch, first = (pack([M[i] for i in which], dtype) for M in (X, source))
             H = run(reservoir, batch, keep_F=False).H
             Y = apply_readout(H, batch.X if view.direct else batch.X[:, :0], readout.U.astype(dtype))
@@ -79,7 +79,7 @@ class Passing:
 
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             groups = group_sequences(np.array([len(x) for x in X]), frames_at_once(reservoir.N))
-            for which, parts in map_in_order(part, groups):
+            for which, parts in map_in_order(passed_by, groups):
                 for i, passed in zip(which, parts, strict=True):
                     check_finite(passed, f"outputs of layer {number}")
                     result[i] = passed
@@ -93,7 +93,7 @@ class Passing:
         return result
 
 
-STEP = 0.3  # of the step size of a layer that learns by itself
+JOINT_STEP_FACTOR = 0.3  # of the step size of a layer that learns by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +254,7 @@ def _learn_jointly(request: StackRequest, layers: Sequence[FittedLayer]) -> Trai
     plan = JointPlan(
         [layer.settings.learn for layer in layers],
         [layer.settings.learn_leak for layer in layers],
-        params["step_size"] or STEP * default_step_size("adam", largest),
+        params["step_size"] or JOINT_STEP_FACTOR * default_step_size("adam", largest),
         params["joint_epochs"],
         layers[-1].settings.minibatch,
     )

@@ -6,7 +6,6 @@ estimator before all stages are done, so that a fit that fails leaves it as it w
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +21,7 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
 from echolearn.fitting.advice.after import Examination, examine
 from echolearn.fitting.settings import (
-    LEAST_EPOCHS,
+    MIN_DEFAULT_EPOCHS,
     NetworkSettings,
     Parameters,
     fitting_reservoir,
@@ -45,11 +44,11 @@ from echolearn.training.history import History
 from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives.cross_entropy import CrossEntropyObjective
 from echolearn.training.objectives.ridge import RidgeObjective
-from echolearn.validation import Array, check_path, user_stacklevel
+from echolearn.validation import Array, check_path, warn_user
 
 Callback = Callable[[dict[str, float]], object]
 
-RETRIES = 3  # how often a diverged epoch is tried again with a smaller step
+EPOCH_RETRIES = 3  # how often a diverged epoch is tried again with a smaller step
 REFINED_STRENGTHS = (3.0,)  # the penalty of a softmax readout that is refined; on AN4, 300 units, the one chosen
 
 
@@ -195,7 +194,7 @@ def learn_weights(fit: Fit, context: FitContext) -> Fit:
         validate=None if held_out is None else validate,
         statistics=statistics,
     )
-    schedule = Schedule(epochs, settings.patience_for(epochs), retries=RETRIES)
+    schedule = Schedule(epochs, settings.patience_for(epochs), retries=EPOCH_RETRIES)
     with Progress(settings.verbose, epochs, context.callback) as progress:
         result = run_epochs(objective, schedule, rng=rng, on_epoch=progress.epoch, checkpoint=context.checkpoint)
     best = result.best
@@ -226,13 +225,12 @@ def _has_paid(start: Reservoir, learned: Reservoir, context: FitContext) -> bool
 
 def _warn_of_discarded(epochs: int) -> None:
     """Say that nothing of what was learned is kept; a few epochs are not worth a word."""
-    if epochs >= LEAST_EPOCHS:
-        warnings.warn(
+    if epochs >= MIN_DEFAULT_EPOCHS:
+        warn_user(
             f"the weights learned in {epochs} epochs are not better on the held-out data than those that were drawn, "
             "and are discarded: only the readout is fitted. Set learn='none' to save the time, or try a smaller "
             "step_size, more data, or a larger validation_fraction.",
             TrainingWarning,
-            stacklevel=user_stacklevel(),
         )
 
 

@@ -33,36 +33,38 @@ from echolearn.sequences.targets import one_hot
 from echolearn.states.run import run
 from echolearn.validation import Array
 
-NOW = np.zeros(1, np.int64)  # the delays of units that read the present input only
-THRESHOLDS = 9  # of each unit, and fewer in networks of more than so many units
-UNITS = 500
+NO_DELAY = np.zeros(1, np.int64)  # the delays of units that read the present input only
+THRESHOLDS_PER_UNIT = 9
+MAX_FULL_THRESHOLD_UNITS = 500  # in networks of more units, each has fewer thresholds
 SAMPLED_FRAMES = 16384  # of random training sequences, from which scales and thresholds are taken
-CHOOSING = 1500  # so many sequences choose the units and the ridge; the readout is then fitted to all
-RIDGES = np.logspace(-8, 0, 17)  # to choose from, in units of the number of sequences times the number of columns
+MAX_CHOOSING_SEQUENCES = 1500  # that choose the units and the ridge; the readout is then fitted to all
+RIDGE_SHARES = np.logspace(-8, 0, 17)  # to choose from, in units of the number of sequences times the number of columns
 # The parameters that a summary uses, and values of others that agree with it.
-USED = frozenset(
+SUMMARY_PARAMETERS = frozenset(
     {
         *("hidden_units", "pooling", "ridge", "readout", "washout", "dtype", "random_state", "verbose"),
         *("standardize", "missing", "class_weight", "ignore_label", "layout"),
     }
 )
-AGREES: Mapping[str, object] = {"learn": "none", "validation_fraction": 0.0}
+AGREEING_VALUES: Mapping[str, object] = {"learn": "none", "validation_fraction": 0.0}
 
 
 def settle_pooling(
-    settings: NetworkSettings, params: Parameters, defaults: Parameters, *, per_step: bool, asks_for_more: bool
+    settings: NetworkSettings, params: Parameters, defaults: Parameters, *, asks_for_more: bool
 ) -> NetworkSettings:
-    """Return settings whose pooling is no longer "auto".
+    """Return settings for one target per sequence whose pooling is no longer "auto".
 
     params and defaults: the parameters of the estimator, as they are and as they come. asks_for_more: whether the fit
     has to do what a summary cannot: validate on given data, call back, keep a checkpoint, add sequences, use a cluster.
     """
-    if per_step or settings.pooling not in ("auto", "summary"):
+    if settings.pooling not in ("auto", "summary"):
         return settings
     other = [
         name
         for name, value in params.items()
-        if name not in USED and not _same(value, defaults.get(name)) and not _same(value, AGREES.get(name, ...))
+        if name not in SUMMARY_PARAMETERS
+        and not _same(value, defaults.get(name))
+        and not _same(value, AGREEING_VALUES.get(name, ...))
     ]
     if settings.pooling == "auto":
         return replace(settings, pooling="mean" if other or asks_for_more else "summary")
@@ -119,7 +121,7 @@ def fit_summary(request: FitRequest) -> Fit:
     there = np.flatnonzero(weights > 0)
     data, w = request.data.subset(there), weights[there]
     rng_units, rng_sample = np.random.default_rng(settings.random_state).spawn(2)
-    choosing = np.sort(rng_sample.permutation(len(w))[:CHOOSING])
+    choosing = np.sort(rng_sample.permutation(len(w))[:MAX_CHOOSING_SEQUENCES])
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         T = _targets(data)
         few, few_w, few_T = data.subset(choosing), w[choosing], T[choosing]
@@ -165,7 +167,7 @@ def draw_units(
     frames = np.concatenate(sample)[:SAMPLED_FRAMES]
     with_delays = np.concatenate([delayed(x, delays) for x in sample])[:SAMPLED_FRAMES]
     observe = partial(_observed, data=data, w=w, sample=sample, settings=settings)
-    levels = [observe(draw_level_detectors(frames, N, rng), NOW) for _ in range(2)]
+    levels = [observe(draw_level_detectors(frames, N, rng), NO_DELAY) for _ in range(2)]
     changes = [observe(draw_change_detectors(with_delays, delays, steps, N, rng), delays) for _ in range(2)]
     return {"levels": levels, "changes": changes, "both": [levels[0], changes[0]]}
 
@@ -176,7 +178,9 @@ def _observed(
     """Return units with thresholds from the sample, and the rows of the data."""
     batch = pack([delayed(x, delays) for x in sample], data.dtype)
     H = run(reservoir, batch, keep_F=False).H
-    count = THRESHOLDS if settings.hidden_units <= UNITS else max(1, THRESHOLDS * UNITS // settings.hidden_units)
+    count = THRESHOLDS_PER_UNIT
+    if settings.hidden_units > MAX_FULL_THRESHOLD_UNITS:
+        count = max(1, THRESHOLDS_PER_UNIT * MAX_FULL_THRESHOLD_UNITS // settings.hidden_units)
     summary = Summary(delays, thresholds_of(H[:: 1 + len(H) // SAMPLED_FRAMES], count))
     rows = np.empty((len(data.X), summary.statistics * reservoir.N))
     groups = _groups(reservoir, data)
@@ -195,10 +199,10 @@ def _groups(reservoir: Reservoir, data: Dataset) -> list[Array]:
 def _rows_of(reservoir: Reservoir, summary: Summary, settings: NetworkSettings) -> Callable[[Dataset, Array], Array]:
     """Return the function from a dataset and some of its sequences to their rows."""
 
-    def part(data: Dataset, which: Array) -> Array:
+    def rows(data: Dataset, which: Array) -> Array:
         return summary.rows(reservoir, [data.X[i] for i in which], settings.washout_steps, data.dtype)
 
-    return part
+    return rows
 
 
 def _candidate(name: str, parts: Sequence[Detectors], T: Array, w: Array, settings: NetworkSettings) -> Candidate:
@@ -211,7 +215,7 @@ def _candidate(name: str, parts: Sequence[Detectors], T: Array, w: Array, settin
 def _ridges(settings: NetworkSettings, count: int, w: Array) -> list[float]:
     """Return the ridges to choose from, divided by the number of columns."""
     if isinstance(settings.ridge, str):
-        return list(w.sum() * RIDGES)
+        return list(w.sum() * RIDGE_SHARES)
     given = [float(settings.ridge)] if isinstance(settings.ridge, Real) else cast("Sequence[float]", settings.ridge)
     least = 1e-12 * w.sum()  # a ridge of 0 would divide by zero where there are more columns than sequences
     return [max(float(ridge) / count, least) for ridge in given]
@@ -269,11 +273,11 @@ def _solve_all(
         np.concatenate(list(data.map(rows_of, first))), w[np.concatenate(first)]
     )  # a scale of the columns; what it leaves of their means goes to the intercept
 
-    def part(data: Dataset, which: Array) -> _Sums:
+    def sums_of(data: Dataset, which: Array) -> _Sums:
         Z = np.hstack([columns.standardize(rows_of(data, which)), np.ones((len(which), 1))])
         return _Sums((Z * w[which, None]).T @ Z, (Z * w[which, None]).T @ T[which])
 
-    sums = data.sum(part, groups)
+    sums = data.sum(sums_of, groups)
     n, total, of_targets = sums.G[-1, -1], sums.G[-1, :-1], sums.Q[-1]
     G = sums.G[:-1, :-1] - np.outer(total, total) / n
     G[np.diag_indices_from(G)] += share * n * columns.count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -26,7 +25,7 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, check_has_time, check_long_enough
 from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
-from echolearn.validation import Answers, Array, SequencesLike, user_stacklevel
+from echolearn.validation import Answers, Array, SequencesLike, warn_user
 
 RUNAWAY_DEVIATIONS = 100.0  # standard deviations from the mean at which a forecast has left its series
 MAX_LOOPS_PER_PASS = 2000  # that run side by side when forecasts are scored
@@ -127,12 +126,11 @@ class LoopForecast:
         with np.errstate(invalid="ignore"):
             far = ~(np.abs(Y) < RUNAWAY_DEVIATIONS).all(axis=(1, 2))
         if far.any():
-            warnings.warn(
+            warn_user(
                 f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {RUNAWAY_DEVIATIONS:g} standard "
                 "deviations from the mean of its series. Fit with some noise (for example noise=1e-3), a larger ridge, "
                 "or more data.",
                 ForecastWarning,
-                stacklevel=user_stacklevel(),
             )
         return Y
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from echolearn.exceptions import InputWarning
 from echolearn.forecasting.calendar import DAY_SECONDS, regular_calendar
 from echolearn.forecasting.smoothing import filled
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
 MIN_STANDARD_ERRORS = 1.645  # standard errors that the autocorrelation at a season's lag must exceed
 MIN_PEAK_CORRELATION = 0.3  # the autocorrelation that shows a season,
@@ -62,11 +60,10 @@ def check_time_index(index: object) -> None:
     if missing.any():
         at = stamps[:-1][missing][0].astype("datetime64[s]")
         cure = "with series.asfreq(...)" if calendar is None else f"with series.asfreq({calendar.frequency!r})"
-        warnings.warn(
+        warn_user(
             f"dates are missing at {int(missing.sum())} places of the series, first after {at}: steps without a row "
             f"close up, and seasons shift. Make them gaps, {cure}.",
             InputWarning,
-            stacklevel=user_stacklevel(),
         )
 
 

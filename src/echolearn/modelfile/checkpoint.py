@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,15 +24,15 @@ from echolearn.modelfile.layout import Facts
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.values import HISTORY_TENSORS, history_rows, history_tensors
 from echolearn.modelfile.writer import write_tensors
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
 State = tuple[dict[str, Array], Facts]  # arrays by name, and plain values by name
 Shape = tuple[int | None, ...]  # None: any length
 
-FORMAT = "echolearn-checkpoint"
-STATES = "state-" + 9 * "[0-9]" + ".safetensors"
-KEPT = 2  # newest states that are not removed
-SECONDS = 300.0  # inside an epoch, a state is saved after this time
+CHECKPOINT = "echolearn-checkpoint"
+STATE_FILES = "state-" + 9 * "[0-9]" + ".safetensors"
+KEPT_STATES = 2  # newest states that are not removed
+SECONDS_BETWEEN_STATES = 300.0  # inside an epoch, a state is saved after this time
 
 # Called with the file of every state that this thread has saved, which a worker of a cluster sends to the client.
 on_save: ContextVar[Callable[[Path], object] | None] = ContextVar("echolearn-on-save", default=None)
@@ -58,15 +57,11 @@ class Checkpoint:
         """
         for unfinished in self.folder.glob(".state-*.part"):
             unfinished.unlink(missing_ok=True)  # left by a fit that was killed while it wrote a state
-        for path in sorted(self.folder.glob(STATES), reverse=True):
+        for path in sorted(self.folder.glob(STATE_FILES), reverse=True):
             try:
-                tensors, facts = read_tensors(path, FORMAT)
+                tensors, facts = read_tensors(path, CHECKPOINT)
             except ModelFileError as problem:
-                warnings.warn(
-                    f"{problem} The fit resumes from the state before it, if there is one.",
-                    CheckpointWarning,
-                    stacklevel=user_stacklevel(),
-                )
+                warn_user(f"{problem} The fit resumes from the state before it, if there is one.", CheckpointWarning)
                 continue
             with self.restoring():
                 self._check_same_fit(facts["about"], path)
@@ -88,9 +83,9 @@ class Checkpoint:
         facts = {"about": self.about, "state": json.loads(json.dumps(plain, default=_plain)), "turned": turned}
         self.number += 1
         path = self.folder / f"state-{self.number:09}.safetensors"
-        write_tensors(path, {**stored, **rows}, {**facts, "history_columns": columns}, FORMAT)
-        for old in self.folder.glob(STATES):
-            if not 0 <= self.number - int(old.stem.split("-")[1]) < KEPT:
+        write_tensors(path, {**stored, **rows}, {**facts, "history_columns": columns}, CHECKPOINT)
+        for old in self.folder.glob(STATE_FILES):
+            if not 0 <= self.number - int(old.stem.split("-")[1]) < KEPT_STATES:
                 old.unlink(missing_ok=True)
         self.saved_at = time.monotonic()
         saved = on_save.get()
@@ -99,7 +94,7 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Return whether the last state is old enough for another one to be saved inside an epoch."""
-        return time.monotonic() - self.saved_at >= SECONDS
+        return time.monotonic() - self.saved_at >= SECONDS_BETWEEN_STATES
 
     @contextmanager
     def restoring(self) -> Iterator[None]:

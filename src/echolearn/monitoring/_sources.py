@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import deepcopy
 from dataclasses import replace
 from typing import Protocol, cast
@@ -17,7 +16,7 @@ from echolearn.fitting.model import TrainingEnd
 from echolearn.monitoring.guard import GuardedStream
 from echolearn.streams import Stream
 from echolearn.streams._estimator import ClassifierStream, EstimatorStream
-from echolearn.validation import Answers, Array, user_stacklevel
+from echolearn.validation import Answers, Array, warn_user
 
 Monitored = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
 MIN_PROBABILITY = 1e-6  # probabilities below this count as this
@@ -71,12 +70,11 @@ def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource
 def _warn_of_separate_columns(esn: ESNForecaster) -> None:
     """Warn if several sensors are forecast directly: faults that show in their relation may then be missed."""
     if len(esn.target_mean_) > 1:
-        warnings.warn(
+        warn_user(
             f"this forecaster smooths each of its {len(esn.target_mean_)} columns by itself (method_ is 'direct'): a "
             "sensor that is stuck or contradicts the others may go unnoticed. Fit it with method='closed_loop', which "
             "forecasts all columns from each other.",
             InputWarning,
-            stacklevel=user_stacklevel(),
         )
 
 

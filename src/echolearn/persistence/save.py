@@ -28,16 +28,16 @@ from echolearn.readout.summary import Summary
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array, check_path
 
-PICKLES, EXPORTS = (".pkl", ".pickle", ".joblib"), (".onnx", ".h", ".html")
+PICKLE_ENDINGS, EXPORT_ENDINGS = (".pkl", ".pickle", ".joblib"), (".onnx", ".h", ".html")
 
 
 def check_model_path(path: object) -> Path:
     """Return the path of a model file; endings of other kinds of files are refused with the call that writes them."""
     place = check_path("path", path)
     ending = place.suffix.lower()
-    if ending in PICKLES:
+    if ending in PICKLE_ENDINGS:
         how = f"for a pickle, call joblib.dump(esn, {str(path)!r:.200})"
-    elif ending in EXPORTS:
+    elif ending in EXPORT_ENDINGS:
         how = f"for this kind of file, call esn.export({str(path)!r:.200})"
     elif ending == ".json":
         how = "weights are not written as JSON; echolearn.load reads the safetensors file back"

@@ -2,8 +2,8 @@
 
 docs/reference/model_file.md specifies the file.
 
-Only those of `KNOWN` are written and read. A file names one of them, never a module or a function: no code of a file is
-executed, and arrays and settings are compared with what the named transformer must have.
+Only those of `TRANSFORMERS` are written and read. A file names one of them, never a module or a function: no code of a
+file is executed, and arrays and settings are compared with what the named transformer must have.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from echolearn.validation import (
     whole_number,
 )
 
-NUMBERS, COUNTS = ("F64", "F32"), ("I64", "F64")  # scikit-learn counts frames in either
+NUMBER_DTYPES, COUNT_DTYPES = ("F64", "F32"), ("I64", "F64")  # scikit-learn counts frames in either
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class _Fitted:
     """An array of a fitted transformer: its dtypes, its shape in letters, and the settings of which one must be on."""
 
     shape: tuple[str, ...] = ("n_in",)
-    dtypes: tuple[str, ...] = NUMBERS
+    dtypes: tuple[str, ...] = NUMBER_DTYPES
     needs: tuple[str, ...] = ()
     above: float | None = None  # every number must be greater
 
@@ -72,32 +72,36 @@ def _pair(low: float, high: float, expected: str) -> Rule:
     return Rule(allows, expected)
 
 
-COPY = {"copy": BOOLEAN}
-SEEN = {"n_samples_seen_": _Fitted(("seen",), COUNTS)}
-SEED = or_none(whole_number(0), "another one each time")
-KNOWN = {
+COPY_RULE = {"copy": BOOLEAN}
+FRAMES_SEEN = {"n_samples_seen_": _Fitted(("seen",), COUNT_DTYPES)}
+SEED_RULE = or_none(whole_number(0), "another one each time")
+TRANSFORMERS = {
     known.kind.__name__: known
     for known in (
         _Known(
             StandardScaler,
-            {"with_mean": BOOLEAN, "with_std": BOOLEAN, **COPY},
+            {"with_mean": BOOLEAN, "with_std": BOOLEAN, **COPY_RULE},
             {
                 "mean_": _Fitted(needs=("with_mean", "with_std")),
                 "var_": _Fitted(needs=("with_std",)),
                 "scale_": _Fitted(needs=("with_std",), above=0),
-                **SEEN,
+                **FRAMES_SEEN,
             },
         ),
         _Known(
             MinMaxScaler,
-            {"feature_range": _pair(-1e100, 1e100, "two numbers, the smaller first"), "clip": BOOLEAN, **COPY},
+            {"feature_range": _pair(-1e100, 1e100, "two numbers, the smaller first"), "clip": BOOLEAN, **COPY_RULE},
             {
                 **{name: _Fitted() for name in ("min_", "data_min_", "data_max_", "data_range_")},
                 "scale_": _Fitted(above=0),
-                **SEEN,
+                **FRAMES_SEEN,
             },
         ),
-        _Known(MaxAbsScaler, {"clip": BOOLEAN, **COPY}, {"scale_": _Fitted(above=0), "max_abs_": _Fitted(), **SEEN}),
+        _Known(
+            MaxAbsScaler,
+            {"clip": BOOLEAN, **COPY_RULE},
+            {"scale_": _Fitted(above=0), "max_abs_": _Fitted(), **FRAMES_SEEN},
+        ),
         _Known(
             RobustScaler,
             {
@@ -105,7 +109,7 @@ KNOWN = {
                 "with_scaling": BOOLEAN,
                 "quantile_range": _pair(0, 100, "two percentages, the smaller first"),
                 "unit_variance": BOOLEAN,
-                **COPY,
+                **COPY_RULE,
             },
             {"center_": _Fitted(needs=("with_centering",)), "scale_": _Fitted(needs=("with_scaling",), above=0)},
         ),
@@ -119,7 +123,7 @@ KNOWN = {
                 "fill_value": or_none(number(lambda _: True, "a number"), "zero"),
                 "add_indicator": Rule(lambda v: v is False, "False"),
                 "keep_empty_features": BOOLEAN,
-                **COPY,
+                **COPY_RULE,
             },
             {"statistics_": _Fitted()},
             refit="statistics_",
@@ -138,8 +142,8 @@ KNOWN = {
                 "iterated_power": any_of(one_of("auto"), whole_number(0), expected="'auto' or a whole number >= 0"),
                 "n_oversamples": whole_number(1),
                 "power_iteration_normalizer": one_of("auto", "QR", "LU", "none"),
-                "random_state": SEED,
-                **COPY,
+                "random_state": SEED_RULE,
+                **COPY_RULE,
             },
             {
                 "components_": _Fitted(("n_out", "n_in")),
@@ -148,7 +152,7 @@ KNOWN = {
                 "explained_variance_ratio_": _Fitted(("n_out",)),
                 "singular_values_": _Fitted(("n_out",)),
                 "noise_variance_": _Fitted(("one",)),
-                "n_samples_": _Fitted(("one",), COUNTS),
+                "n_samples_": _Fitted(("one",), COUNT_DTYPES),
             },
             elementwise=False,
         ),
@@ -171,15 +175,16 @@ KNOWN = {
 def transformer_parts(transformer: BaseEstimator) -> tuple[dict[str, Array], Facts]:
     """Return the arrays and facts of a fitted transformer, or raise TypeError if a file cannot hold it."""
     name = type(transformer).__name__
-    if name not in KNOWN or type(transformer) is not KNOWN[name].kind:
+    if name not in TRANSFORMERS or type(transformer) is not TRANSFORMERS[name].kind:
         raise TypeError(
-            f"{name} cannot be saved with a pipeline; known are {', '.join(sorted(KNOWN))}. Apply it to the sequences "
-            "before they reach the pipeline, or save the network alone with its own save method."
+            f"{name} cannot be saved with a pipeline; known are {', '.join(sorted(TRANSFORMERS))}. Apply it to the "
+            "sequences before they reach the pipeline, or save the network alone with its own save method."
         )
     settings = transformer.get_params(deep=False)
     _check_settings(name, settings)
     arrays = {
-        array: np.atleast_1d(np.asarray(getattr(transformer, array))) for array in _announced(KNOWN[name], settings)
+        array: np.atleast_1d(np.asarray(getattr(transformer, array)))
+        for array in _announced(TRANSFORMERS[name], settings)
     }
     plain = {"i": np.int64, "u": np.int64, "O": np.float64}  # a constant that an imputer fills in is an object
     stored = {array: value.astype(plain.get(value.dtype.kind, value.dtype)) for array, value in arrays.items()}
@@ -196,7 +201,7 @@ def _announced(known: _Known, settings: Facts) -> list[str]:
 
 def _check_settings(name: str, settings: Mapping[str, object]) -> None:
     """Raise ValueError unless the settings are those of a known transformer."""
-    rules = KNOWN[name].settings
+    rules = TRANSFORMERS[name].settings
     if not set(settings) <= set(rules):
         raise ValueError(f"{name} has no setting {min(set(settings) - set(rules))!r:.40} that a file can hold")
     for setting, value in settings.items():
@@ -207,9 +212,9 @@ def _check_settings(name: str, settings: Mapping[str, object]) -> None:
 def check_transformer(entries: Mapping[str, Entry], facts: Facts) -> None:
     """Raise ValueError unless the arrays are those that a transformer with these facts has, by dtype and shape."""
     name = facts["transformer"]
-    if not isinstance(name, str) or name not in KNOWN:
+    if not isinstance(name, str) or name not in TRANSFORMERS:
         raise ValueError(f"{name!r:.40} is not a transformer that a file can hold")
-    known, settings = KNOWN[name], from_json(facts["settings"])
+    known, settings = TRANSFORMERS[name], from_json(facts["settings"])
     if not isinstance(settings, dict):
         raise ValueError("the settings are not values by name")
     _check_settings(name, settings)
@@ -232,7 +237,7 @@ def check_transformer(entries: Mapping[str, Entry], facts: Facts) -> None:
 def restore_transformer(arrays: Mapping[str, Array], facts: Facts) -> BaseEstimator:
     """Return the fitted transformer; raise ValueError where its numbers are impossible."""
     name, n_in = facts["transformer"], as_count(facts["features"])
-    known = KNOWN[name]
+    known = TRANSFORMERS[name]
     transformer = known.kind(**facts["settings"])
     turned = as_words(facts["turned"])
     for array, value in arrays.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from scipy.linalg import LinAlgError, blas, lapack
 from echolearn.exceptions import ReadoutWarning
 from echolearn.execution.threads import map_in_order
 from echolearn.readout.statistics import MAX_COLUMNS_PER_THREAD, Statistics, column_squares, equal_slices
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
 RIDGE_PATH = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean diagonal of the Gram matrix
 MIN_RELATIVE_RIDGE = 1e-12  # a ridge that hides the rounding errors of a difference of Gram matrices, in the same units
@@ -95,12 +94,11 @@ def _solve_ill_conditioned(G: Array, Q: Array, mu: float) -> Array:
         )
     values, V = np.linalg.eigh(G)
     keep = values > 1e-14 * values[-1]
-    warnings.warn(
+    warn_user(
         f"ridge={mu:g} is too small for these states: G + ridge I is not positive definite in float64 (largest "
         f"eigenvalue {values[-1]:.3g}). Solved on the {keep.sum()} of {len(values)} directions that carry "
         f"numbers; a ridge of {1e-12 * values[-1]:.1g} or more would avoid this.",
         ReadoutWarning,
-        stacklevel=user_stacklevel(),
     )
     V, values = V[:, keep], values[keep]
     return np.asarray(V @ ((V.T @ Q) / (values + mu)[:, None]))
@@ -130,12 +128,11 @@ def warn_of_large_ridge(s: Statistics, mu: float) -> None:
     squares = column_squares(s)
     drowned = squares < mu
     if drowned.sum() > len(squares) / 2:
-        warnings.warn(
+        warn_user(
             f"ridge={mu:g} is larger than the sums of squares of {drowned.sum()} of {len(squares)} columns of states "
             f"and inputs (half of them are below {np.median(squares):.2g}), which hardly count beside it. Use a "
             "smaller ridge, ridge='auto', or a larger input_scaling.",
             ReadoutWarning,
-            stacklevel=user_stacklevel(),
         )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError, eigs
 
 from echolearn.exceptions import EchoStateWarning
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
 # Above this spectral radius a network without leak cannot forget: 1 / (largest slope of f).
 ECHO_LIMIT = {"sigmoid": 4.0, "tanh": 1.0, "relu": 1.0, "identity": 1.0}
@@ -70,9 +68,8 @@ def warn_without_echo(spectral_radius: float, activation: str, leak: Array) -> N
             if leaks
             else ("the network has no echo states (it never forgets its start)", ", or a leak below 1")
         )
-        warnings.warn(
+        warn_user(
             f"spectral_radius={spectral_radius:g} with activation={activation!r}: above {limit:g} {why}. Use "
             f"a smaller spectral_radius{or_else}.",
             EchoStateWarning,
-            stacklevel=user_stacklevel(),
         )

@@ -21,7 +21,7 @@ from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import DictForm, Form, PaddedForm, RowForm, TableForm
 from echolearn.sequences.checks import as_array
 from echolearn.sequences.tables import Unpacked
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
 LAYOUTS = ("auto", "time_first", "channels_first", "rows")
 SMOOTH, ROUGH = 0.5, 0.75  # roughness of an axis that looks like time, and of one that does not
@@ -34,7 +34,7 @@ EXAMINED = 400, 2000, 200  # cases, consecutive rows, and columns, from which ro
 def choose_layout(given: Unpacked, y: object, layout: str, lengths: ArrayLike | None = None) -> str:
     """Return the layout of the data of a fit: "time_first", "channels_first" or "rows"."""
     if given.irregular:
-        warnings.warn(given.irregular, InputWarning, stacklevel=user_stacklevel())
+        warn_user(given.irregular, InputWarning)
     data = given.data
     if layout != "auto":
         if layout == "channels_first" and (given.timed or given.table):
@@ -199,11 +199,10 @@ def _layout_of_series(X: list[Array], y: object, *, keyed: bool) -> str:
             f"{what}: {n} univariate series, or {n} steps of one sequence? Set layout='rows' for series, or pass "
             "numpy.array(X) for one sequence."
         )
-    warnings.warn(
+    warn_user(
         f"{what}; they were taken as {n} univariate series of {m} steps. Set layout='rows' to say so, or pass "
         "numpy.array(X) with layout='time_first' for the steps of one sequence.",
         LayoutWarning,
-        stacklevel=user_stacklevel(),
     )
     return "rows"
 
@@ -212,11 +211,10 @@ def warn_of_more_features_than_steps(X: Sequence[Array]) -> None:
     """Warn of several sequences of one shape that are wider than they are long, where nothing else tells their axes."""
     shape = X[0].shape
     if len(X) > 1 and 1 < shape[0] < shape[1] and all(x.shape == shape for x in X):
-        warnings.warn(
+        warn_user(
             f"X has {len(X)} sequences of shape {shape}, which were taken as {MEANING['time_first']}. If they are "
             f"{MEANING['channels_first']}, pass [x.T for x in X].",
             LayoutWarning,
-            stacklevel=user_stacklevel(),
         )
 
 
@@ -229,11 +227,10 @@ MEANING = {
 
 def _announce(what: str, taken: str, other: str) -> str:
     """Warn that one of two readings was taken, and return it."""
-    warnings.warn(
+    warn_user(
         f"{what}, which was taken as {MEANING[taken]}. Set layout={taken!r} to say so, or layout={other!r} if it is "
         f"{MEANING[other]}.",
         LayoutWarning,
-        stacklevel=user_stacklevel(),
     )
     return taken
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from echolearn.exceptions import InputWarning
 from echolearn.sequences.answers import Form, RowForm, TableForm
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,11 +146,10 @@ def _warn_of_time_column(X: pd.DataFrame, name: object) -> None:
     """Warn of a count of time as a feature."""
     values = np.asarray(X[name])
     if values.dtype.kind in "iuf" and len(values) > 1 and bool((np.diff(values) > 0).all()):
-        warnings.warn(
+        warn_user(
             f"the column {name!r} of X grows from row to row and was taken as a feature. If it is time, pass "
             f"X.set_index({name!r}).",
             InputWarning,
-            stacklevel=user_stacklevel(),
         )
 
 
@@ -176,11 +174,10 @@ def _one(X: pd.DataFrame) -> Unpacked:
         order = _in_time(np.zeros(len(X), int), ranks, "X")
         irregular = _irregular([gaps[ranks[order]]])
     elif _kind(X.index) == "number" and X.index.is_unique and not X.index.is_monotonic_increasing:
-        warnings.warn(
+        warn_user(
             "the index of X is not in order; its rows were taken as they stand. If the index is time, pass "
             "X.sort_index(), and y in the same order.",
             InputWarning,
-            stacklevel=user_stacklevel(),
         )
     return Unpacked(
         table_values(X)[order],
@@ -277,11 +274,10 @@ def _in_time(codes: Array, ranks: Array, name: str) -> Array:
             "expected one. Average them (X.groupby(level=X.index.names).mean()), or name the sequences apart."
         )
     if not np.array_equal(order, np.argsort(codes, kind="stable")):
-        warnings.warn(
+        warn_user(
             f"the rows of {name} are not in the order of time; they were sorted. Answers come in the order of "
             f"{name}'s rows.",
             InputWarning,
-            stacklevel=user_stacklevel(),
         )
     return order
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
-from echolearn.persistence.transformers import KNOWN, outputs, transformer_parts
+from echolearn.persistence.transformers import TRANSFORMERS, outputs, transformer_parts
 from echolearn.streams._estimator import EstimatorStream
 from echolearn.validation import Array, check_columns, check_path
 
@@ -50,7 +50,7 @@ class PipelineStream:
         feature_names: Array | None = None,
     ):
         self._transformers, self.network, self.feature_names = transformers, network, feature_names
-        self._elementwise = all(KNOWN[type(transformer).__name__].elementwise for transformer in transformers)
+        self._elementwise = all(TRANSFORMERS[type(transformer).__name__].elementwise for transformer in transformers)
 
     def _transformed(self, X: ArrayLike) -> Array:
         """Return a frame or a chunk as the network takes it, with the same bits however frames are cut into chunks."""

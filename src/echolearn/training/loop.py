@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
@@ -15,7 +14,7 @@ from echolearn.modelfile.checkpoint import Checkpoint, Shape
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.sequences.batch import draw_minibatches
 from echolearn.training.history import History
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
 Snapshot = TypeVar("Snapshot")  # the weights of an objective at one time
 Pause = Callable[[], object]  # called where the state of training is complete and may be kept
@@ -353,4 +352,4 @@ def _resume(
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, TrainingWarning, stacklevel=user_stacklevel())
+    warn_user(text, TrainingWarning)

@@ -11,7 +11,8 @@ import pytest
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.datasets import mackey_glass
 from echolearn.exceptions import PoorFitWarning, ReadoutWarning
-from echolearn.fitting.advice.after import Outcome, _remark_on_strength, lag, last_value_error
+from echolearn.fitting.advice.after import _remark_on_strength
+from echolearn.fitting.advice.baselines import Outcome, lag, last_value_error
 from echolearn.readout.ridge import solve, solve_without
 from echolearn.readout.softmax import SOFTMAX_STRENGTHS
 from echolearn.readout.statistics import statistics_of

@@ -115,7 +115,7 @@ def test_a_readout_that_is_stopped_between_passes_resumes_to_the_bit(learn, tmp_
     monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", five)
     esn = ESNRegressor(20, connections=4, learn=learn, epochs=2, ridge=0.1, random_state=0)
     straight = esn.fit(X, VALUES).network_.readout.U
-    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN_STATES", 0.0)
     save, stops = Checkpoint.save, []
 
     def save_and_stop(checkpoint, tensors, state):
@@ -134,7 +134,7 @@ def test_a_readout_that_is_stopped_between_passes_resumes_to_the_bit(learn, tmp_
 
 
 def test_the_progress_of_other_weights_is_not_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN_STATES", 0.0)
     sketch = make_sketch(sample_rows(RESERVOIR, DATA, Task(), rng())[0], DATA.frames)
     other = RESERVOIR.with_weights(W=2 * RESERVOIR.W)
 

@@ -1,219 +1,48 @@
-"""The answers of a network to data that its readout has not seen, compared with trivial answers."""
+"""Warnings after a fit: a result that is no better than a trivial one, a penalty or a size that is not right."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from echolearn.exceptions import PoorFitWarning, ReadoutWarning
+from echolearn.fitting.advice.baselines import (
+    NEGLIGIBLE_ERROR_SHARE,
+    Outcome,
+    cold_start,
+    joined,
+    lag,
+    lags,
+    last_value_error,
+    usual_target,
+)
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.fitting.data import OpenedTargets
-from echolearn.fitting.model import Prediction
-from echolearn.readout.network import Loss, Network, probabilities, sum_of_errors
+from echolearn.readout.network import Network, probabilities
 from echolearn.readout.ridge import solve_without, squared_error
 from echolearn.readout.solver import Ridge, RidgeFit
 from echolearn.readout.statistics import Statistics, statistics_of
 from echolearn.readout.view import observe
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.opening import Sequences
 from echolearn.sequences.split import Piece, Split, cut_out
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
-MOST_STEPS = 20  # by which a prediction may lag, or a target be ahead of an input
-RESEMBLES = 0.99  # correlation from which on a target is a later value of an input
-MOST_PAIRS = 400  # of a target and an input that are compared
-NEARLY_PERFECT = 1e-3  # error, in units of that of the trivial answer, below which a result needs no comment
-LEAST_ROWS = 50  # by which a lag is judged
-ALIKE = 0.3  # error, in units of the trivial one, of predictions that resemble earlier targets
-LAGGING = 0.5  # a prediction lags if this share of its error goes away when it is moved to earlier steps
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """Inputs, encoded targets, outputs and weights of sequences, one array per sequence and one row per target.
-
-    With one target per step a sequence has a row for every step; steps without a target have weight 0. With one target
-    per sequence each array has one row, and there are no inputs.
-    """
-
-    inputs: Sequence[Array]
-    targets: Sequence[Array]
-    outputs: Sequence[Array]
-    weights: Sequence[Array]
-    per_step: bool
-
-    def rows(self) -> tuple[Array, Array, Array]:
-        """Return the outputs, the targets and the weights of all targets that count."""
-        w = np.concatenate(self.weights)
-        there = w > 0
-        return np.concatenate(self.outputs)[there], np.concatenate(self.targets)[there], w[there]
-
-    @property
-    def count(self) -> float:
-        """The number of targets that count; where weights differ, of as many equal ones as tell as much."""
-        return effective_count(np.concatenate(self.weights))
-
-    def error(self, loss: Loss) -> float:
-        """Return the mean error per target."""
-        Y, T, w = self.rows()
-        total, n = sum_of_errors(loss, Y, T, w)
-        return total / n
-
-    def trivial_error(self, loss: Loss) -> float:
-        """Return the mean error per target of the best answer that is always the same."""
-        Y, T, w = self.rows()
-        constant = np.broadcast_to(usual_target(T, w, Y.shape[1]), Y.shape)
-        total, n = sum_of_errors(loss, constant, T, w)
-        return total / n
-
-
-def effective_count(w: Array) -> float:
-    """Return how many targets of equal weight tell as much as targets of these weights."""
-    return float(w.sum() ** 2 / max(float((w * w).sum()), 1e-300))
-
-
-def joined(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the sequences of several outcomes as one."""
-    return Outcome(
-        [x for one in outcomes for x in one.inputs],
-        [T for one in outcomes for T in one.targets],
-        [Y for one in outcomes for Y in one.outputs],
-        [w for one in outcomes for w in one.weights],
-        outcomes[0].per_step,
-    )
-
-
-def usual_target(T: Array, w: Array, n_out: int) -> Array:
-    """Return the mean (n_out,) of targets: of class numbers, the share of each class."""
-    if T.ndim == 1:
-        return np.asarray(np.bincount(T, w, n_out) / w.sum())
-    return np.asarray(w @ T.astype(np.float64) / w.sum())
-
-
-def _shifted(first: Sequence[Array], second: Sequence[Array], steps: int) -> tuple[Array, Array]:
-    """Return the rows of `first` without the last steps of each sequence, beside those of `second` so much later."""
-    pairs = [(a[: len(a) - steps], b[steps:]) for a, b in zip(first, second, strict=True) if len(a) > steps]
-    if not pairs:
-        return first[0][:0], second[0][:0]
-    return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
-
-
-def last_value_error(outcome: Outcome) -> float | None:
-    """Return the mean squared error of answering with the present value of the input whose later values are the target.
-
-    None if the targets (one row of values per step) are not all later values of inputs.
-    """
-    n_out, n_in = outcome.targets[0].shape[1], outcome.inputs[0].shape[1]
-    if n_out * n_in > MOST_PAIRS:
-        return None
-    ahead = [_input_ahead(outcome, j) for j in range(n_out)]
-    errors = []
-    for j, found in enumerate(ahead):
-        if found is None:
-            return None
-        i, slope, offset = found
-        T, w = (np.concatenate([t[:, j] for t in outcome.targets]), np.concatenate(outcome.weights))
-        x = np.concatenate([x[:, i] for x in outcome.inputs])
-        there = w > 0
-        errors.append(float(np.average((slope * x[there] + offset - T[there]) ** 2, weights=w[there])))
-    return float(np.mean(errors))
-
-
-def _input_ahead(outcome: Outcome, j: int) -> tuple[int, float, float] | None:
-    """Return (i, slope, offset) if target j is slope times an input i of up to MOST_STEPS steps later, plus offset."""
-    target = [t[:, j] for t in outcome.targets]
-    for steps in range(1, MOST_STEPS + 1):
-        w, _ = _shifted(outcome.weights, outcome.inputs, steps)
-        T, X = _shifted(target, outcome.inputs, steps)
-        T, X = T[w > 0].astype(np.float64), X[w > 0].astype(np.float64)
-        if len(T) < 2:
-            return None
-        x, t = X - X.mean(axis=0), T - T.mean()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            alike = np.nan_to_num(np.abs(x.T @ t) / np.sqrt((x * x).sum(axis=0) * (t @ t)))
-        i = int(np.argmax(alike))
-        if alike[i] > RESEMBLES:
-            slope = float(x[:, i] @ t / (x[:, i] @ x[:, i]))
-            # A slow series resembles itself at any lag: only the one that is right has no error left.
-            if _is_best_lead(target, outcome, i, steps):
-                return i, slope, float(T.mean() - slope * X[:, i].mean())
-    return None
-
-
-def _is_best_lead(target: Sequence[Array], outcome: Outcome, i: int, steps: int) -> bool:
-    """Return whether input i is more like the target after these steps than now, where it is known already."""
-    w, T = np.concatenate(outcome.weights), np.concatenate(target)
-    x = np.concatenate([x[:, i] for x in outcome.inputs])
-    now = _correlation(x[w > 0], T[w > 0])
-    ahead = _correlation(*_counted(target, [x[:, i] for x in outcome.inputs], outcome.weights, steps))
-    return abs(ahead) > abs(now)
-
-
-def _counted(first: Sequence[Array], second: Sequence[Array], w: Sequence[Array], steps: int) -> tuple[Array, Array]:
-    """Return `_shifted` rows whose first row counts."""
-    a, b = _shifted(first, second, steps)
-    there = _shifted(w, second, steps)[0] > 0
-    return a[there], b[there]
-
-
-def _correlation(a: Array, b: Array) -> float:
-    """Return the correlation of two columns; 0 if one is constant."""
-    a, b = a - a.mean(dtype=np.float64), b - b.mean(dtype=np.float64)
-    return float(a @ b / max(float(np.sqrt((a @ a) * (b @ b))), 1e-300))
-
-
-def lag(outcome: Outcome) -> tuple[int, float, float]:
-    """Return by how many steps outputs come after the values they resemble most, and the errors then and without lag.
-
-    The targets are rows of values, one per step. Errors are mean squared ones over the same steps.
-    """
-    errors: list[float] = []
-    enough = max(LEAST_ROWS, int((np.concatenate(outcome.weights) > 0).sum()) // 2)
-    for steps in range(MOST_STEPS + 1):
-        T, Y = _shifted(outcome.targets, outcome.outputs, steps)
-        before, after = _shifted(outcome.weights, outcome.weights, steps)
-        there = (before > 0) & (after > 0)
-        if errors and there.sum() < enough:
-            break
-        errors.append(float(((Y[there].astype(np.float64) - T[there]) ** 2).mean()))
-    best = int(np.argmin(errors))
-    return best, errors[best], errors[0]
-
-
-def lags(found: tuple[int, float, float], trivial: float) -> bool:
-    """Return whether a `lag` is a clear one, of predictions that are not nearly perfect anyway."""
-    steps, error, without = found
-    moved = 0 < steps < MOST_STEPS and error < min(LAGGING * without, ALIKE * trivial)
-    return moved and without > NEARLY_PERFECT * trivial
-
-
-def errors_by_step(outcome: Outcome) -> Iterator[Array]:
-    """Yield the weighted squared error (steps,) of each sequence, 0 where there is no target."""
-    for T, Y, w in zip(outcome.targets, outcome.outputs, outcome.weights, strict=True):
-        squares = ((Y.astype(np.float64) - np.where(w[:, None] > 0, T, 0)) ** 2).sum(axis=1)
-        yield np.where(w > 0, w * squares, 0.0)
-
-
-NUMBERS = 2**22  # at most so many numbers are in the rows that are examined,
-FRAMES = 500, 8192  # and so many frames with one target each, at least and at most;
-POOLED_FRAMES = 2**16  # with one target per sequence
-ENOUGH = 50  # held-out targets, below which the result is not judged
-NO_BETTER = 0.98  # an error of this share of the trivial one is no better
-GOOD = 0.02  # share of the variance that is error, below which the smallest ridge is right
-HELPS = 0.95  # a penalty beyond the edge must bring the error down to this share
-SAME = 0.2  # relative difference up to which two penalties are the same one
-LESS_CERTAIN = 0.8  # factor on logits that a stronger penalty would have
-SEPARABLE = 0.5  # cross entropy, in units of that of the shares of the classes, below which a weak penalty is right
-TINY_RIDGE = 1e-6  # in units of the mean diagonal of the Gram matrix,
-INTERPOLATED = 1e-6  # which leaves this share of the variance of the training targets as error
-POOR = 0.1  # share of the variance of held-out targets that is error, where more columns than targets do harm
-COLD_STEPS, COLD_SHARE = 0.1, 0.5  # the share of first steps that is looked at, and of the error that is too much
-COLD_ENOUGH = 0.95  # the washout that is suggested covers this share of the error of these steps
-LEAST_COLD = 5  # steps, fewer than which are no cold start
+MAX_EXAMINED_NUMBERS = 2**22  # in the rows that are examined
+MIN_EXAMINED_FRAMES, MAX_EXAMINED_FRAMES = 500, 8192  # with one target each
+MAX_POOLED_FRAMES = 2**16  # that are examined with one target per sequence
+MIN_JUDGED_TARGETS = 50  # held-out targets, below which the result is not judged
+TRIVIAL_ERROR_SHARE = 0.98  # an error of this share of the trivial one is no better
+GOOD_FIT_ERROR_SHARE = 0.02  # share of the variance that is error, below which the smallest ridge is right
+PENALTY_GAIN_SHARE = 0.95  # a penalty beyond the edge must bring the error down to this share
+PENALTY_TOLERANCE = 0.2  # relative difference up to which two penalties are the same one
+LOGIT_FACTOR = 0.8  # factor on logits that a stronger penalty would have
+SEPARABLE_ENTROPY_SHARE = 0.5  # of the cross entropy of the shares of the classes, below which a weak penalty is right
+TINY_RIDGE_SHARE = 1e-6  # of the mean diagonal of the Gram matrix
+INTERPOLATION_ERROR_SHARE = 1e-6  # of the variance of the training targets, which such a ridge leaves as error
+HARMFUL_ERROR_SHARE = 0.1  # of the variance of held-out targets, where more columns than targets do harm
 
 RidgeChoice = Callable[[float], Sequence[float] | Array]  # from the mean diagonal of G to the ridges to choose from
 
@@ -326,14 +155,15 @@ class _Unseen:
 def _observe_some(network: Network, data: Dataset) -> list[_Rows]:
     """Return the rows of a sample of sequences; of a single long one, of its first steps."""
     reservoir, view = network.reservoir, network.view
-    least, most = FRAMES
-    limit = int(np.clip(NUMBERS // view.rows(reservoir), least, most)) if view.pooling is None else POOLED_FRAMES
+    limit = MAX_POOLED_FRAMES
+    if view.pooling is None:
+        limit = min(max(MAX_EXAMINED_NUMBERS // view.rows(reservoir), MIN_EXAMINED_FRAMES), MAX_EXAMINED_FRAMES)
     every = -(-data.frames // limit)
     some = data.subset(np.arange(0, len(data.X), every))
     if view.pooling is None and some.lengths.max() > limit:
         some = cut_out(some, [Piece(i, 0, 0, min(n, 2 * limit)) for i, n in enumerate(some.lengths.tolist())])
 
-    def part(data: Dataset, which: Array) -> list[_Rows]:
+    def rows_of(data: Dataset, which: Array) -> list[_Rows]:
         found = []
         for i in which:
             seen = observe(reservoir, view, data.batch([i]))
@@ -347,26 +177,28 @@ def _observe_some(network: Network, data: Dataset) -> list[_Rows]:
                 found.append(_Rows(seen.H_c, seen.T, w, np.asarray(data.X[i]), counted))
         return found
 
-    return [row for rows in some.map(part, group_sequences(some.lengths, most)) for row in rows]
+    return [row for rows in some.map(rows_of, group_sequences(some.lengths, MAX_EXAMINED_FRAMES)) for row in rows]
 
 
 def _remark_on_ridge(unseen: _Unseen, network: Network, choice: RidgeChoice, split: Split) -> dict[str, str]:
     """Return a remark on a ridge that was chosen at an edge of its path, if the error still falls there."""
-    s, mu, part = network.readout.statistics, network.readout.ridge, unseen.statistics
-    if s is None or part is None or unseen.count < ENOUGH:
+    s, mu, held = network.readout.statistics, network.readout.ridge, unseen.statistics
+    if s is None or held is None or unseen.count < MIN_JUDGED_TARGETS:
         return {}
-    held_out = 0 if split.held_out is None else split.held_out.frames
-    edge = edge_of(s, mu, choice, split.train.frames / (split.train.frames + held_out))
-    variance = target_variance(part)
+    frames = 0 if split.held_out is None else split.held_out.frames
+    edge = edge_of(s, mu, choice, split.train.frames / (split.train.frames + frames))
+    variance = target_variance(held)
     if edge is None or not variance > 0:
         return {}
-    larger = solve_without(s, part if split.refit else Statistics.zeros(*s.Q.shape), 10 * mu)
+    larger = solve_without(s, held if split.refit else Statistics.zeros(*s.Q.shape), 10 * mu)
     if larger is None:
         return {}
-    here, beside = squared_error(part, unseen.U) / variance, squared_error(part, larger) / variance
-    if edge == "upper" and not (beside < HELPS * here and here < NO_BETTER):
+    here, beside = squared_error(held, unseen.U) / variance, squared_error(held, larger) / variance
+    if edge == "upper" and not (beside < PENALTY_GAIN_SHARE * here and here < TRIVIAL_ERROR_SHARE):
         return {}
-    if edge == "lower" and not (here < HELPS * beside and GOOD < here < NO_BETTER):
+    if edge == "lower" and not (
+        here < PENALTY_GAIN_SHARE * beside and GOOD_FIT_ERROR_SHARE < here < TRIVIAL_ERROR_SHARE
+    ):
         return {}
     factor, units = (10.0, "fewer") if edge == "upper" else (0.1, "more")
     further = [float(f"{factor**k * mu:.1g}") for k in range(3)]
@@ -388,7 +220,7 @@ def edge_of(s: Statistics, mu: float, choice: RidgeChoice, train_share: float) -
         if len(path) < 2:
             return None
         for edge, end in (("lower", path[0]), ("upper", path[-1])):
-            if abs(mu - end) <= SAME * end:
+            if abs(mu - end) <= PENALTY_TOLERANCE * end:
                 return edge
     return None
 
@@ -404,15 +236,15 @@ def _remark_on_columns(network: Network, unseen: _Unseen | None, *, given: bool)
     given: whether the user has set the ridge. One that was chosen must also have done harm to be remarked on.
     """
     s, readout = network.readout.statistics, network.readout
-    if s is None or not (len(s.G) - 1 > s.n and readout.ridge < TINY_RIDGE * s.mean_diagonal):
+    if s is None or not (len(s.G) - 1 > s.n and readout.ridge < TINY_RIDGE_SHARE * s.mean_diagonal):
         return {}
-    if squared_error(s, readout.U) > INTERPOLATED * target_variance(s):
+    if squared_error(s, readout.U) > INTERPOLATION_ERROR_SHARE * target_variance(s):
         return {}
-    part = None if unseen is None else unseen.statistics
-    if unseen is None or part is None or not target_variance(part) > 0:
+    held = None if unseen is None else unseen.statistics
+    if unseen is None or held is None or not target_variance(held) > 0:
         if not given:
             return {}
-    elif squared_error(part, unseen.U) < POOR * target_variance(part):
+    elif squared_error(held, unseen.U) < HARMFUL_ERROR_SHARE * target_variance(held):
         return {}
     text = (
         f"the readout has {len(s.G) - 1} columns of states and inputs for {s.n:g} targets, and with ridge="
@@ -429,18 +261,19 @@ def _remark_on_strength(unseen: _Unseen, strength: float, fit: RidgeFit, strengt
     better, without another fit.
     """
     Y, T, w = unseen.outcome().rows()
-    if len(T) < ENOUGH:
+    if len(T) < MIN_JUDGED_TARGETS:
         return {}
     unit = fit.square / fit.n**2
-    edge = "upper" if strength >= max(strengths) * unit / (1 + SAME) else "lower"
-    if edge == "lower" and strength > min(strengths) * unit * (1 + SAME):
+    edge = "upper" if strength >= max(strengths) * unit / (1 + PENALTY_TOLERANCE) else "lower"
+    if edge == "lower" and strength > min(strengths) * unit * (1 + PENALTY_TOLERANCE):
         return {}
-    factor = LESS_CERTAIN if edge == "upper" else 1 / LESS_CERTAIN
+    factor = LOGIT_FACTOR if edge == "upper" else 1 / LOGIT_FACTOR
     here, beside = (_cross_entropy(f * Y, T, w) for f in (1.0, factor))
     shares = usual_target(T, w, Y.shape[1])
     trivial = -float(shares[shares > 0] @ np.log(shares[shares > 0]))
-    least = NEARLY_PERFECT if edge == "upper" else SEPARABLE  # labels that are told apart well want no penalty at all
-    if not (beside < HELPS * here and least * trivial < here < NO_BETTER * trivial):
+    # labels that are told apart well want no penalty at all
+    least = NEGLIGIBLE_ERROR_SHARE if edge == "upper" else SEPARABLE_ENTROPY_SHARE
+    if not (beside < PENALTY_GAIN_SHARE * here and least * trivial < here < TRIVIAL_ERROR_SHARE * trivial):
         return {}
     cure = (
         "Use fewer hidden_units, more data, or readout='ridge'."
@@ -464,15 +297,15 @@ def _cross_entropy(Y: Array, T: Array, w: Array) -> float:
 def warn_of_outcome(found: Examination, codec: TargetCodec) -> None:
     """Warn of all that an examination has found."""
     for remark in found.remarks.values():
-        warnings.warn(remark, ReadoutWarning, stacklevel=user_stacklevel())
+        warn_user(remark, ReadoutWarning)
     outcome = found.outcome
-    if outcome is None or outcome.count < ENOUGH:
+    if outcome is None or outcome.count < MIN_JUDGED_TARGETS:
         return
     text = _label_complaint(outcome, codec) if isinstance(codec, (ClassCodec, LabelSetCodec)) else None
     if isinstance(codec, ValueCodec):
         text = _value_complaint(outcome, codec)
     if text is not None:
-        warnings.warn(text, PoorFitWarning, stacklevel=user_stacklevel())
+        warn_user(text, PoorFitWarning)
 
 
 def _label_complaint(outcome: Outcome, codec: ClassCodec | LabelSetCodec) -> str | None:
@@ -496,16 +329,16 @@ def _value_complaint(outcome: Outcome, codec: ValueCodec) -> str | None:
     error, trivial = outcome.error(codec.error), outcome.trivial_error(codec.error)
     if not trivial > 0:
         return None
-    if error > NO_BETTER * trivial:
+    if error > TRIVIAL_ERROR_SHARE * trivial:
         return (
             f"the squared error on held-out data is {error / trivial:.3g} of the variance: no better than always "
             f"answering the mean (R² {1 - error / trivial:.2g}). Look whether X has to do with y, step by step; "
             f"then try more data, more hidden_units, or another input_scaling. {DIAGNOSE}"
         )
-    if not outcome.per_step or error < NEARLY_PERFECT * trivial:
+    if not outcome.per_step or error < NEGLIGIBLE_ERROR_SHARE * trivial:
         return None
     last = last_value_error(outcome)
-    if last is not None and error > NO_BETTER * last:
+    if last is not None and error > TRIVIAL_ERROR_SHARE * last:
         return (
             f"the squared error on held-out data ({error / trivial:.3g} of the variance) is no better than that of "
             f"repeating the last value of the input ({last / trivial:.3g}). Predict changes, y[t] - X[t], instead of "
@@ -520,27 +353,6 @@ def _value_complaint(outcome: Outcome, codec: ValueCodec) -> str | None:
             f"changes of y instead of values, or give inputs that tell more than its past. {DIAGNOSE}"
         )
     return None
-
-
-def cold_start(outcome: Outcome) -> tuple[int, float, float] | None:
-    """Return how many first steps have most of the squared error, their share of it, and that of the steps.
-
-    None if they have not, or if the error is small anyway. The outcome must be of values per step of sequences that
-    start in the initial state, without the washout.
-    """
-    errors = list(errors_by_step(outcome))
-    longest = int(np.median([len(e) for e in errors]) * COLD_STEPS)
-    total = float(sum(e.sum() for e in errors))
-    if longest < LEAST_COLD or not total > 0:
-        return None
-    first = np.sum([np.pad(e[:longest], (0, longest - min(longest, len(e)))) for e in errors], axis=0)
-    steps = int(np.argmax(np.cumsum(first) > COLD_ENOUGH * np.sum(first))) + 1
-    share = float(np.sum(first[:steps])) / total
-    _, T, w = outcome.rows()
-    variance = float(w @ ((T - usual_target(T, w, T.shape[1])) ** 2).sum(axis=1))
-    if share < COLD_SHARE or total < NEARLY_PERFECT * variance:
-        return None
-    return steps, share, steps * len(errors) / sum(len(e) for e in errors)
 
 
 def look_for_cold_start(codec: ValueCodec, targets: OpenedTargets, outputs: Sequence[Array], washout: int) -> None:
@@ -562,51 +374,9 @@ def warn_of_cold_start(outcome: Outcome, washout: int) -> None:
     found = cold_start(outcome)
     if found is not None:
         steps, share, of_all = found
-        warnings.warn(
+        warn_user(
             f"the first {steps} steps of each sequence, {of_all:.2g} of all, have {share:.0%} of the squared error: "
             "there the network, which starts in its initial state, has not yet settled. Give warm_up= with the frames "
             f"before X, or fit with washout={washout + steps}.",
             PoorFitWarning,
-            stacklevel=user_stacklevel(),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """The outcome on given sequences.
-
-    data: the inputs of the network; raw: the sequences as they came; cold: whether they start in the initial state;
-    missing: how many targets are.
-    """
-
-    outcome: Outcome
-    data: Dataset
-    raw: Sequence[Array]
-    cold: bool
-    missing: int
-
-
-def labelled(
-    given: Sequences,
-    targets: OpenedTargets,
-    prediction: Prediction,
-    outputs: Sequence[Array],
-    *,
-    codec: TargetCodec,
-    skip: Array,
-) -> Labelled:
-    """Return the outcome; the first `skip` steps of each sequence do not count."""
-    per_step = targets.per_step
-    encoded = targets.encoded(codec)
-    T = [np.asarray(t) if per_step else np.asarray(t)[None] for t in encoded]
-    present = targets.present
-    weights = [np.ones(len(t)) if present is None else np.ravel(present[i]).astype(float) for i, t in enumerate(T)]
-    if per_step:
-        for w, n in zip(weights, skip, strict=True):
-            w[:n] = 0
-        inputs = [np.asarray(x) for x in prediction.data.X]
-    else:
-        inputs = [np.empty((1, 0))] * len(T)
-    missing = 0 if present is None else int(sum((~p).sum() for p in present))
-    outcome = Outcome(inputs, T, list(outputs), weights, per_step)
-    return Labelled(outcome, prediction.data, given.X, prediction.start is None, missing)

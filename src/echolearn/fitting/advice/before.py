@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -16,19 +15,19 @@ from echolearn.sequences.answers import DictForm, Form, TableForm
 from echolearn.sequences.checks import MAX_STANDARDISED, mean_and_scale
 from echolearn.sequences.opening import Sequences
 from echolearn.sequences.targets import Target
-from echolearn.validation import Array, user_stacklevel
+from echolearn.validation import Array, warn_user
 
-# Where reliability/stress.py saw results turn poor.
-# drives W'x: above, units only see the sign of their input; below, inputs are lost in rounding errors
-STRONGEST, WEAKEST = 60.0, 3e-4
-SHIFT = 4.0  # drive by the features' means, above which units sit where they hardly bend,
-APART_BOUNDED, APART = 8.0, 1e3  # if it is also this many times the drive by their spread
-MAJORITY = 0.97  # of the labels: more, and the answer was always the same
-MANY, FEW = 20, 15  # classes, and labels for each, that are too few
-LEAST_IDS = 5  # sequences from which on whole numbers that are constant in each are taken for their names
-LEAST_RUN = 5  # rows on average for which a column holds a number, from which on it is taken for a name
-LEAST_WHOLE = 5  # sequences from which on labels that are constant in each are taken for those of whole sequences
-EXAMINED = 1000, 4e5  # sequences, and numbers in them, from which their scale is estimated
+# Where reliability/stress.py saw results turn poor. The drive of a unit is W'x.
+MAX_DRIVE, MIN_DRIVE = 60.0, 3e-4  # above, units only see the sign of their input; below, it is lost in rounding errors
+MAX_MEAN_DRIVE = 4.0  # by the means of the features, above which units sit where they hardly bend,
+MAX_MEAN_TO_SPREAD = 1e3  # if it is also this many times the drive by their spread;
+MAX_BOUNDED_MEAN_TO_SPREAD = 8.0  # of tanh and sigmoid units
+MAX_CLASS_SHARE = 0.97  # of the labels: more, and the answer was always the same
+MIN_MANY_CLASSES, MIN_LABELS_PER_CLASS = 20, 15  # classes, and labels for each, that are too few
+MIN_ID_SEQUENCES = 5  # sequences from which on whole numbers that are constant in each are taken for their names
+MIN_ROWS_PER_ID = 5  # rows on average for which a column holds a number, from which on it is taken for a name
+MIN_WHOLE_SEQUENCES = 5  # from which on labels that are constant in each are taken for those of whole sequences
+MAX_SCALED_SEQUENCES, MAX_SCALED_NUMBERS = 1000, 4e5  # from which the scale of inputs is estimated
 
 
 def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str) -> None:
@@ -40,6 +39,7 @@ def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str)
         drives = np.abs(weight) * np.hypot(mean, spread)
         drive, moved = float(np.linalg.norm(drives)), float(np.linalg.norm(weight * spread))
         shift = float(np.linalg.norm(weight * mean))
+    apart = MAX_BOUNDED_MEAN_TO_SPREAD if activation in BOUNDED_ACTIVATIONS else MAX_MEAN_TO_SPREAD
     cure = "Centre the features and scale them to about 1, for example with FrameWise(StandardScaler()) in a Pipeline."
     j = int(np.argmax(drives))
     about = f"(feature {j}: mean {mean[j]:.2g}, standard deviation {spread[j]:.2g})"
@@ -47,31 +47,30 @@ def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str)
         if not all((x == X[0][0]).all() for x in X):  # what varies too rarely for the sample may yet be of use
             return
         text = "all features are constant: the network can only tell how many steps have passed. Look at X."
-    elif drive > STRONGEST and activation in BOUNDED_ACTIVATIONS:
+    elif drive > MAX_DRIVE and activation in BOUNDED_ACTIVATIONS:
         text = (
             f"inputs drive the units by about {drive:.2g} {about}, far beyond where they bend (about 1), so that they "
             f"forget the past. {cure}"
         )
-    elif moved < WEAKEST:
+    elif moved < MIN_DRIVE:
         text = (
             f"inputs move the units by about {moved:.2g} only (largest standard deviation of a feature: "
             f"{spread.max():.2g}): they are lost beside bias, ridge and rounding errors. {cure}"
         )
-    elif shift > max(SHIFT, (APART_BOUNDED if activation in BOUNDED_ACTIVATIONS else APART) * moved):
+    elif shift > max(MAX_MEAN_DRIVE, apart * moved):
         text = (
             f"the means of the features shift the units by about {shift:.2g}, while their changes move them by "
             f"{moved:.2g} only {about}. {cure}"
         )
     else:
         return
-    warnings.warn(text, InputWarning, stacklevel=user_stacklevel())
+    warn_user(text, InputWarning)
 
 
 def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
     """Return mean and standard deviation (0 where constant) of each feature, from a quick sample of steps."""
-    sequences, numbers = EXAMINED
-    some = X[:: -(-len(X) // sequences)]
-    every = int(np.ceil(sum(x.size for x in some) / numbers))
+    some = X[:: -(-len(X) // MAX_SCALED_SEQUENCES)]
+    every = int(np.ceil(sum(x.size for x in some) / MAX_SCALED_NUMBERS))
     table = np.clip(np.concatenate([x[::every] for x in some]).astype(np.float64), -MAX_STANDARDISED, MAX_STANDARDISED)
     mean, spread = mean_and_scale(table, "X")
     return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
@@ -81,18 +80,17 @@ def warn_of_ids(X: Sequence[Array], names: Array | None) -> None:
     """Warn of features that are whole numbers, one in each sequence and another in every other: names of sequences."""
     if len(X) == 1 and names is not None:
         _warn_of_id_column(X[0], names)
-    if len(X) < LEAST_IDS or not isinstance(X[0], np.ndarray) or X[0].shape[1] < 2 or min(map(len, X)) < 2:
+    if len(X) < MIN_ID_SEQUENCES or not isinstance(X[0], np.ndarray) or X[0].shape[1] < 2 or min(map(len, X)) < 2:
         return
     first, last = (np.stack([x[t] for x in X]) for t in (0, -1))
     for j in np.flatnonzero((first == last).all(axis=0) & (first == np.round(first)).all(axis=0)).tolist():
         if len(np.unique(first[:, j])) == len(X) and all((x[:, j] == x[0, j]).all() for x in X):
             name = f"column {j}" if names is None else f"column {names[j]!r}"
             how = f"np.delete(x, {j}, axis=1)" if names is None else f"x.drop(columns={names[j]!r})"
-            warnings.warn(
+            warn_user(
                 f"the {name} of X has one whole number in each sequence, and another one in every other sequence. It "
                 f"looks like the name of the sequence, not like a feature: pass [{how} for x in X].",
                 InputWarning,
-                stacklevel=user_stacklevel(),
             )
 
 
@@ -104,15 +102,14 @@ def _warn_of_id_column(x: Array, names: Array) -> None:
     for j, name in enumerate(names):
         starts = np.flatnonzero(np.diff(x[:, j], prepend=np.nan) != 0)
         numbers = x[starts, j]
-        if not LEAST_IDS <= len(starts) <= len(x) / LEAST_RUN or len(np.unique(numbers)) < len(starts):
+        if not MIN_ID_SEQUENCES <= len(starts) <= len(x) / MIN_ROWS_PER_ID or len(np.unique(numbers)) < len(starts):
             continue
         if (numbers == np.round(numbers)).all():
-            warnings.warn(
+            warn_user(
                 f"the column {name!r} of X holds {len(starts)} whole numbers, one after the other, for many rows each. "
                 f"If it counts recordings, X is read as one series now, and {name!r} as a feature: pass "
                 f"X.set_index([{name!r}, TIME]) instead, where TIME is the column of the time.",
                 InputWarning,
-                stacklevel=user_stacklevel(),
             )
 
 
@@ -123,36 +120,33 @@ def warn_of_labels(labels: Array, *, weighted: bool = False) -> None:
     """
     classes, counts = np.unique(labels, return_counts=True)
     share, each = counts.max() / len(labels), len(labels) / len(classes)
-    if len(classes) >= MANY and each < FEW:
-        warnings.warn(
+    if len(classes) >= MIN_MANY_CLASSES and each < MIN_LABELS_PER_CLASS:
+        warn_user(
             f"y has {len(classes)} classes and {len(labels)} labels, {each:.2g} for each: too few to tell the classes "
             "apart. Give more sequences, or join classes.",
             InputWarning,
-            stacklevel=user_stacklevel(),
         )
-    if share > MAJORITY and not weighted:
-        warnings.warn(
+    if share > MAX_CLASS_SHARE and not weighted:
+        warn_user(
             f"{share:.3%} of y is {classes.tolist()[counts.argmax()]!r}: answering it always is right that often, and "
             "other labels will hardly be predicted. Set class_weight='balanced', leave out some of its sequences, or "
             "decide by predict_proba.",
             InputWarning,
-            stacklevel=user_stacklevel(),
         )
 
 
 def warn_of_whole_labels(entries: Sequence[Target], given: Sequences) -> None:
     """Warn of labels given per step that are constant in every sequence: one per sequence may be meant."""
     labels = [np.ravel(entry) for entry in entries]
-    if len(labels) < LEAST_WHOLE or min(map(len, labels)) < 2 or not all((y == y[0]).all() for y in labels):
+    if len(labels) < MIN_WHOLE_SEQUENCES or min(map(len, labels)) < 2 or not all((y == y[0]).all() for y in labels):
         return
     if len({y[0] for y in labels}) < 2:
         return
-    warnings.warn(
+    warn_user(
         f"y has one label per step, but the same one at all steps of each of the {len(labels)} sequences. If each "
         f"sequence has one label, pass {_first_labels(given.form, given.kind)}: the network then answers once for a "
         "whole sequence.",
         InputWarning,
-        stacklevel=user_stacklevel(),
     )
 
 

@@ -6,13 +6,12 @@ chance: with at least as many targets as a fit needs, `score` warns only if it i
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from echolearn.exceptions import PoorScoreWarning
-from echolearn.fitting.advice.after import DIAGNOSE, ENOUGH, effective_count
-from echolearn.validation import Array, user_stacklevel
+from echolearn.fitting.advice.after import DIAGNOSE, MIN_JUDGED_TARGETS
+from echolearn.fitting.advice.baselines import effective_count
+from echolearn.validation import Array, warn_user
 
 
 def warn_of_poor_labels(true: Array, right: Array, w: Array | None) -> None:
@@ -21,7 +20,7 @@ def warn_of_poor_labels(true: Array, right: Array, w: Array | None) -> None:
     true: labels (n,) or rows of labels; right: whether each was answered correctly; w: their weights, None: 1.
     """
     weights = np.ones(len(right)) if w is None else w
-    if effective_count(weights) < ENOUGH:
+    if effective_count(weights) < MIN_JUDGED_TARGETS:
         return
     columns = true.reshape(len(true), -1).T
     usual = [_most_frequent(column, weights) for column in columns]
@@ -39,7 +38,7 @@ def _most_frequent(column: Array, w: Array) -> object:
 
 def warn_of_poor_values(r2: float, w: Array) -> None:
     """Warn if values that were scored are answered no better than by their mean. w: the weights of all targets."""
-    if effective_count(w) >= ENOUGH and r2 <= 0:
+    if effective_count(w) >= MIN_JUDGED_TARGETS and r2 <= 0:
         _warn(
             f"the squared error is {1 - r2:.3g} of the variance of these values: no better than always answering "
             f"their mean (R² {r2:.2g})."
@@ -47,11 +46,10 @@ def warn_of_poor_values(r2: float, w: Array) -> None:
 
 
 def _warn(finding: str) -> None:
-    warnings.warn(
+    warn_user(
         f"{finding} Look whether X belongs to y step by step, and whether both come from where the training data came "
         f"from, with the same columns in the same units. {DIAGNOSE}",
         PoorScoreWarning,
-        stacklevel=user_stacklevel(),
     )
 
 
