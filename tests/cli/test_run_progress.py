@@ -8,32 +8,36 @@ import pytest
 from rich.console import Console
 
 from echolearn.cli import progress
-from echolearn.cli.run_progress import PHONES_WORDING, LiveTable, RunLines, table1_progress
+from echolearn.cli.run_progress import PHONES_WORDING, TABLE1_WORDING, RunLines
 from echolearn.paper.cells import Cell, Outcome
 from echolearn.paper.table1 import Plan
 
 OUTCOME = Outcome(0.612, 0.6, 1.0)
 
 
-def test_the_live_table_shows_what_is_finished_and_what_is_running() -> None:
-    with table1_progress(Console(file=io.StringIO(), force_terminal=True, width=120)) as display:
-        assert isinstance(display, LiveTable)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_table_is_told_cell_by_cell(terminal: bool) -> None:
+    out = io.StringIO()
+    with RunLines(Console(file=out, force_terminal=terminal, width=120), TABLE1_WORDING) as display:
         done, running = Plan(units=(100,), columns=("esn", "W_m1")).cells()
         display.plan({done: 1.0, running: 40.0}, 0.0)
         display.start(done, 0)
         display.finish(done, OUTCOME, False)
         display.start(running, 20)
         display.epoch(running, 5, {"epoch": 5, "valid_error": 0.55})
-        out = io.StringIO()
-        Console(file=out, width=120).print(display.view())
-    for word in ("61.2", "25 % done", "epoch 5/20  valid 55.0 %", "1 of 2 cells", "left"):
-        assert word in out.getvalue()
+        display.finish(running, OUTCOME, False)
+    for word in (
+        "[1/2] 100 units, fixed ESN\n",
+        "test 61.2 %  valid 60.0 %  1.0 s",
+        "[2/2] 100 units, W learned, m=1: 20",
+    ):
+        assert word in out.getvalue().replace("\r", "")
+    assert "(table: complete)" in out.getvalue()
 
 
 def test_a_table_is_plain_lines_where_there_is_no_terminal() -> None:
     out = io.StringIO()
-    lines = table1_progress(Console(file=out))
-    assert type(lines) is RunLines
+    lines = RunLines(Console(file=out), TABLE1_WORDING)
     cell = Cell(5, "esn", 1)
     lines.plan({cell: 1.0}, 0.0)
     lines.finish(cell, OUTCOME, True)
@@ -43,7 +47,7 @@ def test_a_table_is_plain_lines_where_there_is_no_terminal() -> None:
 def test_lines_are_printed_between_epochs_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     out = io.StringIO()
-    lines = table1_progress(Console(file=out, width=200))
+    lines = RunLines(Console(file=out, width=200), TABLE1_WORDING)
     cell = Cell(5, "W_m1", 0)
     lines.plan({cell: 1.0}, 0.0)
     lines.start(cell, 4)

@@ -110,7 +110,7 @@ class Display:
 
 @contextmanager
 def stage_progress(console: Console) -> Iterator[StageProgress]:
-    """Yield a function that shows the stages of reading a corpus: one bar per stage, or a line every few seconds."""
+    """Yield a function that shows the stages of some work: a bar for the running one, or a line every few seconds."""
     if not console.is_terminal:
         yield _stage_lines(console)
         return
@@ -120,6 +120,8 @@ def stage_progress(console: Console) -> Iterator[StageProgress]:
 
         def progress(what: str, done: int, total: int) -> None:
             if what not in tasks:
+                for finished in tasks.values():
+                    bars.update(finished, visible=False)
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 

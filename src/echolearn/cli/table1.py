@@ -66,7 +66,7 @@ def table1(
     click.echo("echolearn table1", err=True)  # the imports take seconds
     from echolearn.cli.corpora import opened_corpus
     from echolearn.cli.progress import stderr
-    from echolearn.cli.run_progress import table1_progress
+    from echolearn.cli.run_progress import TABLE1_WORDING, RunLines
     from echolearn.cluster.connection import use_engine
     from echolearn.paper import table1 as experiment
     from echolearn.paper.estimate import CorpusSize
@@ -90,7 +90,7 @@ def table1(
             click.echo(estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)
         if estimate:
             return
-        with table1_progress(stderr()) as display:
+        with RunLines(stderr(), TABLE1_WORDING) as display:
             table = experiment.run(corpus, plan, out, display, force=force)
     click.echo(plain_text(table))
     click.echo(f"written: {out / 'report.html'}, table1.md, table1.csv, table1.json")

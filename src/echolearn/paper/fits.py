@@ -32,19 +32,6 @@ EpochRow = dict[str, float]  # a row of an estimator's history_
 StateClassifier = ESNClassifier | StackedClassifier  # a network for phone states
 
 
-class MadeWith(TypedDict):
-    """Versions, commit and threads of a result. commit: None outside a git repository; "+" after it: with changes."""
-
-    echolearn: str
-    commit: str | None
-    python: str
-    numpy: str
-    scipy: str
-    numba: str
-    threads: int
-    date: str
-
-
 class MeasuredFit(TypedDict):
     """A fit with its cost. seconds: of all its runs, if it was resumed; processor_seconds: None if it was."""
 
@@ -54,7 +41,7 @@ class MeasuredFit(TypedDict):
     epochs: int
     history: list[EpochRow]
     settings: dict[str, object]
-    made_with: MadeWith
+    made_with: dict[str, object]
     fingerprint: NotRequired[str]
 
 
@@ -212,8 +199,8 @@ def peak_memory() -> Iterator[Callable[[], float | None]]:
     yield peak
 
 
-def made_with() -> MadeWith:
-    """Return what a result that is finished now was made with."""
+def made_with() -> dict[str, object]:
+    """Return versions, the commit, the number of threads and the date of a result that is finished now."""
     return {
         "echolearn": __version__,
         "commit": source_commit(),

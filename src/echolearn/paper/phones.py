@@ -245,7 +245,7 @@ def _row(cell: Cell, fit: MeasuredFit, scored: ScoredSystem) -> PhoneRow:
         "test": scored["test"],
         "order": scored["order"],
         "weights": scored["weights"],
-        "made_with": dict(fit["made_with"]),
+        "made_with": fit["made_with"],
     }
 
 

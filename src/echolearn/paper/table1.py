@@ -19,7 +19,7 @@ from echolearn.execution.threads import thread_count
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, fingerprint_of
 from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell, gigabytes
-from echolearn.paper.fits import EpochRow, FitResult, MadeWith, StateClassifier, fit_and_test
+from echolearn.paper.fits import EpochRow, FitResult, StateClassifier, fit_and_test
 from echolearn.paper.parts import CorpusParts
 from echolearn.paper.phone_scoring import TUNING, PhoneScoring, level_errors
 from echolearn.paper.table1_figures import draw_figures
@@ -213,7 +213,7 @@ def table_summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, FitResult], di
     }
 
 
-def _distinct(found: Sequence[MadeWith]) -> list[MadeWith]:
+def _distinct(found: Sequence[dict[str, object]]) -> list[dict[str, object]]:
     """Return each of these once, in the order in which they first occur."""
     return list({json.dumps(one, sort_keys=True): one for one in found}.values())
 

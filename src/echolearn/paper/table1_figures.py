@@ -297,8 +297,7 @@ def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
         for axes, (title, curves) in zip(grid[0], panels.items(), strict=True):
             for k, curve in enumerate(curves):
                 axes.plot(np.arange(1, len(curve.y) + 1), curve.y, color=SERIES[k], label=curve.label)
-            axes.set_title(title)
-            axes.set_xlabel("epoch")
+            axes.set(title=title, xlabel="epoch")
             axes.yaxis.set_major_locator(MaxNLocator(6, integer=False, steps=[1, 2, 5, 10]))
             percent_axis(axes.yaxis)
         handles, labels = grid[0][0].get_legend_handles_labels()
@@ -324,9 +323,7 @@ def eigenvalues(spectra: Mapping[str, tuple[Array, Array]]) -> str:
                 axes.scatter(values.real, values.imag, s=7, color=colour, alpha=0.6, lw=0, label=label)
                 radius = np.abs(values).max()
                 axes.add_patch(Circle((0, 0), radius, fill=False, color=colour, lw=1, ls=":"))
-            axes.set_aspect("equal")
-            axes.set_title(title)
-            axes.set_xlabel("real part")
+            axes.set(aspect="equal", title=title, xlabel="real part")
         grid[0][0].set_ylabel("imaginary part")
         handles, labels = grid[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.04), ncols=2, markerscale=2.5)
@@ -372,8 +369,7 @@ def draw_posteriors(axes: Axes, shown: ShownUtterance) -> None:
     """Draw the probability of every phone over time."""
     _draw_over_time(axes, shown.posteriors, shown.seconds, colours="magma", vmin=0, vmax=1)
     axes.set_yticks(np.arange(len(shown.names)) + 0.5, shown.names, fontsize=8, parse_math=False)
-    axes.set_ylabel("posterior by phone")
-    axes.set_xlabel("seconds")
+    axes.set(ylabel="posterior by phone", xlabel="seconds")
 
 
 def _draw_over_time(axes: Axes, values: Array, seconds: float, *, colours: str, vmin: float, vmax: float) -> None:
@@ -425,8 +421,7 @@ def confusions(
         axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7.5, parse_math=False)
         axes.set_yticks(range(len(spoken)), spoken, fontsize=7.5, parse_math=False)
         axes.grid(visible=False)
-        axes.set_xlabel("recognised")
-        axes.set_ylabel("spoken")
+        axes.set(xlabel="recognised", ylabel="spoken")
         bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.02, ticks=np.sqrt((0, 0.01, 0.05, 0.2, 0.5, 1)))
         bar.ax.set_yticklabels(("0", "1 %", "5 %", "20 %", "50 %", "100 %"), fontsize=8)
         bar.outline.set_visible(False)
