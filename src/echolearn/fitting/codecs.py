@@ -18,6 +18,9 @@ from echolearn.sequences.checks import mean_and_scale
 from echolearn.sequences.targets import Target, concatenate_targets, one_hot
 from echolearn.validation import Array
 
+MIN_SLOPE, MAX_SLOPE = 1e-3, 1e3  # of probabilities by outputs, between which the most likely one is sought
+SLOPE_BISECTIONS = 60
+
 
 class TargetCodec(Protocol):
     """How targets are encoded for a network, and what its outputs stand for."""
@@ -181,10 +184,6 @@ def _refuse_real_numbers(found: Array) -> None:
 def is_label_sets(rows: Array) -> bool:
     """Return whether y has rows of 0 and 1, as integers or bools, with more than one column."""
     return rows.ndim == 2 and rows.shape[1] > 1 and rows.dtype.kind in "iub" and bool(((rows == 0) | (rows == 1)).all())
-
-
-MIN_SLOPE, MAX_SLOPE = 1e-3, 1e3  # slopes between which the most likely one is sought
-SLOPE_BISECTIONS = 60
 
 
 def _most_likely_slope(z: Array, t: Array, w: Array) -> float:

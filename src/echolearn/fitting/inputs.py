@@ -25,18 +25,10 @@ CONSTANT_SPREAD_SHARE = 1e-12  # a spread of this share of the mean is rounding:
 
 @dataclass(frozen=True, eq=False)
 class InputCodec:
-    """The map from frames as the user has them to the inputs of the network.
+    """The map from frames (n_features,) as the user has them to the inputs of the network: (x - mean) / scale.
 
-    Attributes
-    ----------
-    mean, scale : arrays of shape (n_features,)
-        What is subtracted from each feature, and what the result is divided by.
-    missing : {"error", "carry", "mean"}
-        What NaN stands for: an error, the last known value, or the mean.
-    fill : array of shape (n_features,)
-        The mean of each feature, for values that were never known.
-    flagged : array of bool, of shape (n_features,)
-        The features for which a further input is 1 where the value is missing, and 0 elsewhere.
+    missing: what NaN stands for: an "error", the last known value ("carry"), or the "mean". fill: the mean of each
+    feature, for values that were never known. flagged: features for which a further input is 1 where they are missing.
     """
 
     mean: Array

@@ -19,24 +19,8 @@ from echolearn.validation import Array, SequencesLike, check_columns
 class EstimatorStream(Stream):
     """The stream of a fitted network, with answers as its estimator gives them: what `ESNRegressor.stream` returns.
 
-    A later fit of the estimator does not change it.
-
-    Parameters
-    ----------
-    model : FittedModel
-        The fitted network, and how its inputs and targets are encoded.
-    online : RLS, LMS or None
-        The rule by which the readout continues to learn. None: it does not. RLS continues from the statistics of the
-        fit, where the network has them.
-    warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
-        Frames before those of the stream, from whose last state it continues. None: the end of the series that the
-        network was fitted to, if it was one; otherwise, and with "cold", the initial state.
-
-    Attributes
-    ----------
-    feature_names : array of str or None
-        The names of the columns of the fit. A frame that has names must have these, in this order; arrays are read by
-        position.
+    A later fit of the estimator does not change it. Without `warm_up` it continues the series of the fit, if it was
+    one. A frame that has names must have `feature_names`, in this order; arrays are read by position.
     """
 
     def __init__(self, model: FittedModel, *, online: OnlineRule | None, warm_up: SequencesLike = None):
@@ -70,55 +54,21 @@ class EstimatorStream(Stream):
             self._y[:] = 0 if start.y is None else start.y[0]
 
     def reset(self, state: ArrayLike | None = None) -> Self:
-        """Return to the start of a sequence, or to a given state there. What was learned stays learned.
-
-        Parameters
-        ----------
-        state : array of shape (n_units,), default=None
-            The state to continue from. None: the reservoir's initial state.
-
-        Returns
-        -------
-        EstimatorStream
-            The stream itself.
-        """
+        """Return to the start of a sequence, or to a given state there. What was learned stays learned."""
         self._known = self._inputs.unknown
         return super().reset(state)
 
     def running(self) -> dict[str, Array]:
-        """Return the arrays that a snapshot of the stream holds.
-
-        Returns
-        -------
-        dict from str to array
-            Those of `Stream.running`, and the last known value of each feature.
-        """
+        """Return the arrays that a snapshot holds: also the last known value of each feature."""
         return {**super().running(), "known": self._known}
 
     def run_from(self, arrays: Mapping[str, Array]) -> Self:
-        """Continue from the arrays that `running` returned.
-
-        Parameters
-        ----------
-        arrays : dict from str to array
-            They are copied.
-
-        Returns
-        -------
-        EstimatorStream
-            The stream itself.
-        """
+        """Continue from the arrays that `running` returned."""
         self._known = arrays["known"].copy()
         return super().run_from(arrays)
 
     def identity(self) -> str:
-        """Return a hash of all that decides on the next answers beside the running state.
-
-        Returns
-        -------
-        str
-            The same for streams of the same model with the same settings.
-        """
+        """Return a hash of all that decides on the next answers beside the running state."""
         return fingerprint(super().identity(), self._inputs, self._codec)
 
     def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
@@ -141,17 +91,7 @@ class EstimatorStream(Stream):
 
 
 class ClassifierStream(EstimatorStream):
-    """The stream of a fitted classifier: labels, or probabilities. It is what `ESNClassifier.stream` returns.
-
-    Parameters
-    ----------
-    model : FittedModel
-        The fitted network, and how its inputs and labels are encoded.
-    online : RLS, LMS or None
-        The rule by which the readout continues to learn. None: it does not. A softmax readout learns by LMS only.
-    warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
-        Frames before those of the stream, from whose last state it continues, as for `EstimatorStream`.
-    """
+    """The stream of a fitted classifier: labels, or probabilities. It is what `ESNClassifier.stream` returns."""
 
     _codec: ClassCodec | LabelSetCodec
 
@@ -161,18 +101,7 @@ class ClassifierStream(EstimatorStream):
         return self._codec.labels.copy()
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames.
-
-        Parameters
-        ----------
-        X : array of shape (n_features,) or (n_steps, n_features)
-            The next frame, or the next frames.
-
-        Returns
-        -------
-        array
-            One row of probabilities, or one per frame.
-        """
+        """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames."""
         frames, one = self._frames(X)
         P = self._codec.probabilities(self._pooled(self._run(frames)), self._softmax)
         return P[0] if one else P

@@ -25,22 +25,7 @@ def _gives_probabilities(running: PipelineStream) -> bool:
 class PipelineStream:
     """The stream of a pipeline, in which frames pass through the transformers and then the network.
 
-    Parameters
-    ----------
-    transformers : list of transformers of scikit-learn
-        The fitted transformers, in their order.
-    network : EstimatorStream
-        The stream of the network.
-    feature_names : array of str, default=None
-        The names of the columns of the fit, if it had any.
-
-    Attributes
-    ----------
-    network : EstimatorStream
-        The stream of the network: its `state`, `steps` and `readout_weights`.
-    feature_names : array of str or None
-        The names of the columns of the fit. A frame that has names must have these, in this order; arrays are read by
-        position.
+    `network` is the stream of the network: its `state`, `steps` and `readout_weights`.
     """
 
     def __init__(
@@ -77,112 +62,37 @@ class PipelineStream:
         return np.concatenate(parts).reshape(*given.shape[:-1], -1)
 
     def predict(self, X: ArrayLike) -> Array:
-        """Return the answer to the next frame, or the answers to a chunk of frames.
-
-        Parameters
-        ----------
-        X : array of shape (n_features,) or (n_steps, n_features)
-            The next frame, or the next frames.
-
-        Returns
-        -------
-        array
-            One answer, or one per frame.
-        """
+        """Return the answer to the next frame, or the answers to a chunk of frames."""
         return self.network.predict(self._transformed(X))
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Return the probabilities of the classes, where `predict` returns labels; only of a classifier.
-
-        Parameters
-        ----------
-        X : array of shape (n_features,) or (n_steps, n_features)
-            The next frame, or the next frames.
-
-        Returns
-        -------
-        array
-            One row of probabilities, or one per frame.
-        """
+        """Return the probabilities of the classes, where `predict` returns labels; only of a classifier."""
         answers: Array = self.network.predict_proba(self._transformed(X))  # type: ignore[attr-defined]
         return answers
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Array:
-        """Return what `predict` answers to each frame, and then take a step of the online readout towards its target.
-
-        Parameters
-        ----------
-        X : array of shape (n_features,) or (n_steps, n_features)
-            The next frame, or the next frames.
-        y : scalar or array
-            The target of each frame.
-
-        Returns
-        -------
-        array
-            One answer, or one per frame, made before learning from it.
-        """
+        """Return what `predict` answers to each frame, and take a step of the online readout towards its target."""
         return self.network.learn(self._transformed(X), y)
 
     def reset(self, state: ArrayLike | None = None) -> Self:
-        """Return to the start of a sequence, or to a given state there. What was learned stays learned.
-
-        Parameters
-        ----------
-        state : array of shape (n_units,), default=None
-            The state to continue from. None: the reservoir's initial state.
-
-        Returns
-        -------
-        PipelineStream
-            The stream itself.
-        """
+        """Return to the start of a sequence, or to a given state there. What was learned stays learned."""
         self.network.reset(state)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save the present state of the stream, to continue later, also in another process.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file to write. It appears when it is complete, and replaces one that exists.
-        """
+        """Save the present state of the stream, to continue later, also in another process."""
         write_snapshot(check_path("path", path), self.network.running(), self.identity())
 
     def resume(self, path: str | PathLike[str]) -> Self:
-        """Continue where `save` was called: the same frames give the same bits from there on.
-
-        Parameters
-        ----------
-        path : str or path-like
-            A file that `save` of a stream of the same pipeline, with the same `online` rule, wrote.
-
-        Returns
-        -------
-        PipelineStream
-            The stream itself.
-        """
+        """Continue where `save` was called: the same frames give the same bits from there on."""
         self.network.run_from(read_snapshot(check_path("path", path), self.network.running(), self.identity()))
         return self
 
     def identity(self) -> str:
-        """Return a hash of all that decides on the next answers beside the running state.
-
-        Returns
-        -------
-        str
-            The same for streams of the same pipeline with the same settings.
-        """
+        """Return a hash of all that decides on the next answers beside the running state."""
         return fingerprint([transformer_parts(t) for t in self._transformers], self.network.identity())
 
     def copy(self) -> Self:
-        """Return an independent stream that continues from the present state.
-
-        Returns
-        -------
-        PipelineStream
-            An independent copy.
-        """
+        """Return an independent stream that continues from the present state."""
         return deepcopy(self)
