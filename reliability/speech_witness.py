@@ -135,7 +135,7 @@ def stm(raw: bytes) -> Any:
         need(label is None or re.fullmatch("<[^<>]*>", label), "label")
         need("{" not in words and "}" not in words, "alternatives")
         begin, stop = a_time(start), a_time(end)
-        need(begin < stop, "times")
+        need(float(begin) < float(stop), "times")  # as doubles: 1e-400 is 0
         row = (speaker, begin, stop, label or "", tuple(words.split()))
         rows.append(((name, a_channel(channel)), row))
     found = grouped(rows)
