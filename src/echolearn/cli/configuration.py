@@ -41,23 +41,23 @@ def options_and_tables(
 
 def assignments(texts: Iterable[str]) -> Settings:
     """Parse `name=value` texts. Values are written as in TOML; words need no quotes."""
-    found: Settings = {}
+    settings: Settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise ValueError(f"--set {text}: expected name=value, such as spectral_radius=0.95")
         try:
-            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+            settings[name.strip()] = tomllib.loads(f"value = {value}")["value"]
         except (ValueError, RecursionError):
-            found[name.strip()] = value.strip()
-    return found
+            settings[name.strip()] = value.strip()
+    return settings
 
 
-def estimator_settings(given: Mapping[str, object], known: Iterable[str], where: str) -> Settings:
+def estimator_settings(assigned: Mapping[str, object], known: Iterable[str], where: str) -> Settings:
     """Return settings with checked names and Python's values: "none" as None, which TOML lacks; `leak` as a pair."""
     known = set(known) - {"hidden_units", "initial_state", "reservoir"}
     settings: Settings = {}
-    for name, value in given.items():
+    for name, value in assigned.items():
         check_name(name, known, where)
         if isinstance(value, str) and value.lower() == "none" and name != "learn":
             value = None

@@ -63,23 +63,23 @@ def forecast(
     series = read_series(file, column, header=header, order=order)
     for note in series.notes:
         click.echo(note)
-    found = forecast_series(series, horizon, coverage, season)
-    known = found.series.values
-    season_text = f"a season of {found.season} steps" if found.season > 1 else "no season"
-    click.echo(f"{found.series.name}: {len(known)} values, {season_text}; method {found.method.replace('_', ' ')}")
-    if found.check is not None:
+    result = forecast_series(series, horizon, coverage, season)
+    known = result.series.values
+    season_text = f"a season of {result.season} steps" if result.season > 1 else "no season"
+    click.echo(f"{result.series.name}: {len(known)} values, {season_text}; method {result.method.replace('_', ' ')}")
+    if result.check is not None:
         click.echo("forecasts of the last known values, as a check:")
-        click.echo(repr(found.check))
-        scores = found.check.scores
+        click.echo(repr(result.check))
+        scores = result.check.scores
         if not scores["model"]["MASE"] < min(scores["naive"]["MASE"], scores["seasonal naive"]["MASE"]):
             click.echo("Repeating the last value or season did no worse there: trust this forecast no more than that.")
     else:
         click.echo("The series is too short to check the forecast on its last values.")
     place = out or file.with_name(f"{file.stem}-forecast.csv")
-    write_forecast(found, place)
-    click.echo(f"written: {place} ({len(found.forecast)} steps, {coverage:.0%} intervals)")
+    write_forecast(result, place)
+    click.echo(f"written: {place} ({len(result.forecast)} steps, {coverage:.0%} intervals)")
     if plot is not None:
-        plot_forecast(found, plot)
+        plot_forecast(result, plot)
         click.echo(f"written: {plot}")
 
 
@@ -237,13 +237,13 @@ def forecast_series(series: SeriesFile, horizon: int | None, coverage: float, se
     return FileForecast(series, forecast, np.asarray(lower), np.asarray(upper), coverage, found, esn.method_, check)
 
 
-def write_forecast(found: FileForecast, path: Path) -> None:
+def write_forecast(result: FileForecast, path: Path) -> None:
     """Write date (or step), forecast and bounds as CSV."""
-    dates, steps = found.series.dates, len(found.forecast)
+    dates, steps = result.series.dates, len(result.forecast)
     labels = list(range(1, steps + 1)) if dates is None else dates_ahead(dates, steps)
-    numbers = np.stack([found.forecast, found.lower, found.upper], axis=1).tolist()
+    numbers = np.stack([result.forecast, result.lower, result.upper], axis=1).tolist()
     rows = [[label, *(f"{value:.8g}" for value in row)] for label, row in zip(labels, numbers, strict=True)]
-    write_table(path, ["step" if dates is None else "date", found.series.name, "lower", "upper"], rows)
+    write_table(path, ["step" if dates is None else "date", result.series.name, "lower", "upper"], rows)
 
 
 def check_plot(path: Path) -> None:
@@ -256,21 +256,21 @@ def check_plot(path: Path) -> None:
         raise ValueError("--plot needs matplotlib: pip install 'echolearn[report]'.")
 
 
-def plot_forecast(found: FileForecast, path: Path) -> None:
+def plot_forecast(result: FileForecast, path: Path) -> None:
     """Write a picture of the end of the series and its forecast."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.subplots()
-    shown, dates = max(5 * len(found.forecast), 4 * found.season), found.series.dates
-    known = found.series.values[-shown:]
-    past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(found.forecast) + 1)
+    shown, dates = max(5 * len(result.forecast), 4 * result.season), result.series.dates
+    known = result.series.values[-shown:]
+    past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(result.forecast) + 1)
     if dates is not None:
         past, ahead = dates[-shown:], np.array(dates_ahead(dates, len(ahead)), "M8[s]")
-    axes.plot(past, known, color="0.3", label=found.series.name)
-    axes.plot(ahead, found.forecast, color="C0", lw=2, label="forecast")
-    label = f"{found.coverage:.0%} interval"
-    axes.fill_between(ahead, found.lower, found.upper, color="C0", alpha=0.2, label=label)
+    axes.plot(past, known, color="0.3", label=result.series.name)
+    axes.plot(ahead, result.forecast, color="C0", lw=2, label="forecast")
+    label = f"{result.coverage:.0%} interval"
+    axes.fill_between(ahead, result.lower, result.upper, color="C0", alpha=0.2, label=label)
     if dates is None:
         axes.set_xlabel("steps from the last known value")
     axes.legend(loc="upper left")

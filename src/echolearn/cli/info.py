@@ -144,8 +144,8 @@ def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> st
 def _changed_settings(model: SingleEstimator | StackEstimator) -> str:
     """Return the settings of an estimator, or a stack, that are not its defaults."""
     defaults = type(model)().get_params(deep=False)
-    given: Mapping[str, object] = model.get_params(deep=False)
-    changed = {name: value for name, value in given.items() if name != "layers" and not _same(value, defaults[name])}
+    settings: Mapping[str, object] = model.get_params(deep=False)
+    changed = {name: value for name, value in settings.items() if name != "layers" and not _same(value, defaults[name])}
     return ", ".join(f"{name}={_shown(value)}" for name, value in changed.items()) or "none"
 
 

@@ -254,13 +254,13 @@ def answer(model: BaseEstimator, frames: FrameFile, *, probabilities: bool = Fal
     if layout == "rows":
         raise ValueError("the model was fitted to one series per row (layout='rows'); predict with it in Python.")
     X = [x.T for x in frames.X] if layout == "channels_first" else frames.X
-    given = X[0] if frames.names is None else X
+    inputs = X[0] if frames.names is None else X
     per_step = _last(model).per_step_
-    values = _table(model.predict(given), frames, per_step)
+    values = _table(model.predict(inputs), frames, per_step)
     names = ["prediction"] if values.shape[1] == 1 else [f"prediction_{k + 1}" for k in range(values.shape[1])]
     texts = [[str(v) if labels else f"{v:.8g}" for v in row] for row in values.tolist()]
     if probabilities:
-        P = _table(model.predict_proba(given), frames, per_step)
+        P = _table(model.predict_proba(inputs), frames, per_step)
         names += [f"probability_{label}" for label in _last(model).classes_]
         texts = [[*row, *(f"{p:.6g}" for p in added)] for row, added in zip(texts, P.tolist(), strict=True)]
     if frames.names is not None:

@@ -50,17 +50,17 @@ def tune(
     estimator = ESNClassifier(units, **changes)
     corpus = opened_corpus(**corpus_settings)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished trials are kept in {out}."
-    found = tune_on_corpus(corpus, estimator, out, trials, changes)
-    click.echo(found.summary())
+    result = tune_on_corpus(corpus, estimator, out, trials, changes)
+    click.echo(result.summary())
     click.echo(f"written: {out / 'report.html'}, best.toml (echolearn train MODEL --config {out / 'best.toml'})")
 
 
 def tune_on_corpus(
-    corpus: Corpus, estimator: ESNClassifier, out: Path, trials: int, given: Mapping[str, object]
+    corpus: Corpus, estimator: ESNClassifier, out: Path, trials: int, chosen: Mapping[str, object]
 ) -> Tuning:
     """Fit trials on the training part, score them on the validation part, and write the result to the folder `out`.
 
-    `given` are the settings that the user chose; `best.toml` repeats them beside those that were found.
+    `chosen` are the settings that the user chose; `best.toml` repeats them beside those that were found.
     """
     check_parameters(estimator.get_params(deep=False))
     parts = CorpusParts.load(corpus)
@@ -78,7 +78,7 @@ def tune_on_corpus(
             random_state=0,
             verbose=1,
         )
-    best = {**given, **found.best_settings}
+    best = {**chosen, **found.best_settings}
     write_atomically(out / "best.toml", as_toml(estimator.hidden_units, best).encode())
     found.report(out / "report.html", corpus.name)
     return found

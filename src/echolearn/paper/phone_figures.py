@@ -341,8 +341,8 @@ def decoded(
     (P,) = state_probabilities(model, [X], corpus.state_names)
     pairs = best.evaluation.alignments[corpus.utterances[k]]
     spoken = phone_segments(corpus.labels[k], corpus.state_names)
-    heard = best.recognised[corpus.utterances[k]]
-    sides = [marked_phones(spoken, pairs, task, 0), marked_phones(heard, pairs, task, 1)]
+    recognised = best.recognised[corpus.utterances[k]]
+    sides = [marked_phones(spoken, pairs, task, 0), marked_phones(recognised, pairs, task, 1)]
     posteriors = _class_posteriors(P, task)
     named = dict.fromkeys(one.name for side in sides for one in side)
     likely = sorted(
