@@ -26,7 +26,7 @@ import protocol
 import results
 from contest_plan import CORES
 from echolearn.speech import matched_pairs
-from echolearn.speech._phones import phones_of_states
+from echolearn.speech._phone_set import phones_of_states
 from echolearn.speech._transcripts import match_transcripts, read_transcripts
 from echolearn.speech.recognition import estimate, read_lexicon
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, learn_phone_task, state_shares

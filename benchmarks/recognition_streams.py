@@ -17,7 +17,7 @@ import results
 from echolearn import ESNClassifier
 from echolearn.speech._corpus import NORMALISATIONS
 from echolearn.speech.recognition import learn_recognizer
-from echolearn.speech.recognition._training import valid_part
+from echolearn.speech.recognition._learner import valid_part
 from echolearn.speech.recognition._transcription import text_of
 from echolearn.speech.recognition._tuning import evaluate_phones
 

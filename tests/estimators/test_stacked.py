@@ -14,7 +14,7 @@ from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.schema import FORMAT
 from echolearn.modelfile.writer import write_tensors
 from echolearn.states import harvest
-from echolearn.training.objectives.stacked import StackedObjective
+from echolearn.training.objectives.joint import StackedObjective
 from stacks import SEES
 
 HOW = {"connections": 4, "epochs": 3, "batch_size": 4}

@@ -13,7 +13,7 @@ from echolearn.paper.phone_figures import ReportedSystem, best_system, confusion
 from echolearn.paper.phone_scoring import PhoneScoring
 from echolearn.speech import Corpus, Evaluation
 from echolearn.speech._features import FrameList
-from echolearn.speech._phones import state_names
+from echolearn.speech._phone_set import state_names
 from echolearn.speech._scoring import Pair
 from echolearn.speech.recognition._search import Token
 

@@ -25,7 +25,7 @@ from echolearn.paper.phone_scoring import (
 from echolearn.paper.table1 import Plan
 from echolearn.paper.table1_report import LEVELS, markdown, plain_text
 from echolearn.speech import Corpus
-from echolearn.speech._phones import state_names
+from echolearn.speech._phone_set import state_names
 from echolearn.speech.recognition._decoder import DecodingWeights
 from echolearn.speech.recognition._phone_models import phone_segments
 from echolearn.speech.recognition._search import Token

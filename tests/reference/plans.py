@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.export.c.weights import MAX_WEIGHTS, quantize_entries, quantize_rows, quantize_vectors
+from echolearn.runtime._layers import softmax
 from echolearn.runtime._opening import decode, encode
 from echolearn.runtime._plan import Layer, Plan, Pooling, Sparse
-from echolearn.runtime._running import softmax
 from echolearn.validation import Array
 
 Product = Callable[[Array], Array]  # from rows (K, n) to rows (K, m)

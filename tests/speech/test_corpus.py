@@ -10,7 +10,7 @@ import pytest
 
 from echolearn.exceptions import CorpusError
 from echolearn.speech import ENGLISH, TIMIT_61, open_corpus
-from echolearn.speech.recognition._training import valid_part
+from echolearn.speech.recognition._learner import valid_part
 from speechfiles import TIMIT_PHONES, open_timit, write_timit
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from echolearn.exceptions import CorpusError
 from echolearn.speech import TIMIT_61, Counts, evaluate, matched_pairs
-from echolearn.speech._phones import fold, level_map, read_phone_map, timit_map
+from echolearn.speech._phone_set import fold, level_map, read_phone_map, timit_map
 from echolearn.speech._scoring import align_tokens, count
 
 

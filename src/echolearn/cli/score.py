@@ -12,7 +12,7 @@ import click
 from echolearn.cli.options import FILE, PATH, words
 from echolearn.exceptions import CorpusError
 from echolearn.speech import Counts, Evaluation, evaluate, matched_pairs, read_mlf
-from echolearn.speech._phones import SILENCES, fold, level_map, read_phone_map, split_state
+from echolearn.speech._phone_set import SILENCES, fold, level_map, read_phone_map, split_state
 from echolearn.speech._scoring import Comparison, Pair
 from echolearn.speech._transcripts import read_transcripts
 from echolearn.speech.formats import Recognised, read_ctm, read_json, read_stm, read_textgrid

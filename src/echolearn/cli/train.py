@@ -36,7 +36,7 @@ from echolearn.paper.fits import FitResult, confusion_counts, fit_and_test, plan
 from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus
 from echolearn.speech import Evaluation as Scores
-from echolearn.speech._phones import phones_of_states, split_state
+from echolearn.speech._phone_set import phones_of_states, split_state
 from echolearn.speech.recognition import (
     Lexicon,
     NGramModel,
@@ -46,7 +46,7 @@ from echolearn.speech.recognition import (
     read_arpa,
     read_lexicon,
 )
-from echolearn.speech.recognition._training import valid_part
+from echolearn.speech.recognition._learner import valid_part
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
 
 SHOWN_CONFUSIONS = 8

@@ -17,15 +17,15 @@ from echolearn.fitting.advice.scores import warn_of_poor_values
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback
 from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
+from echolearn.forecasting.direct_model import SeriesSettings
 from echolearn.forecasting.dynamics import follows_dynamics
 from echolearn.forecasting.forecast import Continuation, FittedForecaster, Forecast
 from echolearn.forecasting.loop_forecast import fit_loop_forecast
-from echolearn.forecasting.model import SeriesSettings
 from echolearn.forecasting.seasons import check_time_index, seasons_of_index
 from echolearn.forecasting.series import SeriesData, time_index
 from echolearn.persistence.save import save_model
 from echolearn.readout.network import Network
-from echolearn.streams._forecast import ForecastStream
+from echolearn.streams._forecaster import ForecastStream
 from echolearn.validation import Answers, Array, SequencesLike, check_integer, is_number
 
 if TYPE_CHECKING:  # an optional dependency

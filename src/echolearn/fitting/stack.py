@@ -40,7 +40,7 @@ from echolearn.sequences.split import Split
 from echolearn.states.run import run
 from echolearn.training.history import History
 from echolearn.training.loop import Schedule, TrainingResult, run_epochs
-from echolearn.training.objectives.stacked import JointPlan, StackedObjective
+from echolearn.training.objectives.joint import JointPlan, StackedObjective
 from echolearn.training.optimizers import default_step_size
 from echolearn.validation import Array
 

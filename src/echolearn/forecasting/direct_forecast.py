@@ -11,8 +11,8 @@ import numpy as np
 from echolearn.display.facts import brief
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.settings import NetworkSettings
+from echolearn.forecasting.direct_model import MIN_KNOWN_VALUES, DirectModel, FollowedSeries, SeriesSettings, fit_direct
 from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, path_generator
-from echolearn.forecasting.model import MIN_KNOWN_VALUES, DirectModel, FollowedSeries, SeriesSettings, fit_direct
 from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.view import ReadoutView

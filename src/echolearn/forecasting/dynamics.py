@@ -9,8 +9,8 @@ import numpy as np
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.forecasting.correction import solve
+from echolearn.forecasting.direct_model import default_horizon, draw_reservoir
 from echolearn.forecasting.members import errors_ahead, fit_smoothing
-from echolearn.forecasting.model import default_horizon, draw_reservoir
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.series import SeriesData, inputs_of
 from echolearn.reservoir import Reservoir

@@ -25,7 +25,7 @@ from echolearn.execution.threads import thread_count
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.paper.parts import CorpusParts
 from echolearn.reservoir._spectrum import spectral_radius_of
-from echolearn.speech._phones import split_state
+from echolearn.speech._phone_set import split_state
 
 Note = Callable[[str], object]  # receives a line for the user
 EpochRow = dict[str, float]  # a row of an estimator's history_

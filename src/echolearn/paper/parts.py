@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.speech import Corpus
-from echolearn.speech._phones import phones_of_states
+from echolearn.speech._phone_set import phones_of_states
 
 Part = tuple[list[NDArray[np.float32]], list[NDArray[np.str_]]]  # features and state names of each utterance
 PART_NAMES = ("train", "valid", "test")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from echolearn.estimators import ESNClassifier
 from echolearn.paper.fits import StateClassifier
 from echolearn.speech import Corpus, Evaluation, evaluate
-from echolearn.speech._phones import PhoneMap, fold, level_map, phones_of_states, split_state
+from echolearn.speech._phone_set import PhoneMap, fold, level_map, phones_of_states, split_state
 from echolearn.speech._typing import Labels, Progress
 from echolearn.speech.recognition._decoder import Decoder, learn_phone_task
 from echolearn.speech.recognition._phone_models import spoken_phones

@@ -15,7 +15,7 @@ from echolearn.paper.fits import FitResult
 from echolearn.paper.table1_report import TITLES, Table, shown_columns
 from echolearn.speech import Corpus, read_audio
 from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
-from echolearn.speech._phones import phones_of_states, split_state
+from echolearn.speech._phone_set import phones_of_states, split_state
 from echolearn.states import harvest
 from echolearn.validation import Array
 

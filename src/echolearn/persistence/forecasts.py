@@ -11,9 +11,9 @@ from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.model import FittedModel
 from echolearn.forecasting.columns import Column, ColumnState
 from echolearn.forecasting.direct_forecast import DirectForecast
+from echolearn.forecasting.direct_model import DirectModel, FollowedSeries
 from echolearn.forecasting.forecast import FittedForecaster, Forecast
 from echolearn.forecasting.loop_forecast import LoopForecast
-from echolearn.forecasting.model import DirectModel, FollowedSeries
 from echolearn.forecasting.series import SeriesForm
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
 from echolearn.modelfile.layout import Facts

@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from echolearn.runtime._loader import plan_from_contents as plan_from_contents
     from echolearn.runtime._model import Model as Model
     from echolearn.runtime._model import load as load
     from echolearn.runtime._plan import Plan as Plan
-    from echolearn.runtime._planning import plan_from_contents as plan_from_contents
     from echolearn.runtime._streams import Streams as Streams
 
 __all__ = ["Model", "load"]

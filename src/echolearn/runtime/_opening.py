@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from echolearn.runtime._layers import Running, RunningLayers, softmax
 from echolearn.runtime._plan import Answer, Clip, FillGaps, InputOperation, Plan, Resumption, Standardize
-from echolearn.runtime._running import Running, RunningLayers, softmax
 from echolearn.validation import Answers, Array, check_columns
 
 COLD = "cold"

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
+from echolearn.runtime._layers import Running, RunningLayers
 from echolearn.runtime._opening import check_can_stream, decode, encode, labels_or_values, last_known, running_from
 from echolearn.runtime._plan import Resumption
-from echolearn.runtime._running import Running, RunningLayers
 from echolearn.validation import Array, check_columns, check_path
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from echolearn.speech._corpus import Corpus, open_corpus
     from echolearn.speech._features import mfcc, normalised, with_context, with_differences
     from echolearn.speech._labels import Segment, read_labels, read_mlf, read_phn, write_mlf
-    from echolearn.speech._phones import ENGLISH, TIMIT_61
+    from echolearn.speech._phone_set import ENGLISH, TIMIT_61
     from echolearn.speech._recipe import FeatureRecipe, FeatureStream
     from echolearn.speech._scoring import Counts, Evaluation, evaluate, matched_pairs
 

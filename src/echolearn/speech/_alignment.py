@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from echolearn.speech._features import boundary_time, first_frame
 from echolearn.speech._labels import Segment
-from echolearn.speech._phones import STATES_PER_PHONE
+from echolearn.speech._phone_set import STATES_PER_PHONE
 from echolearn.speech._text import raise_any
 from echolearn.speech._transcripts import Transcript, phone_names, too_few_frames, unknown_phones
 from echolearn.speech._typing import Frames, Labels, Progress

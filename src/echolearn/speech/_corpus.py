@@ -13,7 +13,7 @@ from echolearn.display.facts import counted, one_line
 from echolearn.exceptions import Problem
 from echolearn.speech._features import CEPSTRA, FEATURE_COLUMNS, FRAME_SECONDS, FrameList
 from echolearn.speech._labels import Segment, read_mlf, write_mlf
-from echolearn.speech._phones import state_names
+from echolearn.speech._phone_set import state_names
 from echolearn.speech._preparation import default_cache, prepare
 from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech._sources.feature_file import prepare_arrays, read_feature_file

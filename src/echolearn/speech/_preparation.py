@@ -34,7 +34,7 @@ from echolearn.speech._features import (
     with_differences,
 )
 from echolearn.speech._labels import Segment, read_labels
-from echolearn.speech._phones import STATES_PER_PHONE, phones_of_states, split_state, state_names
+from echolearn.speech._phone_set import STATES_PER_PHONE, phones_of_states, split_state, state_names
 from echolearn.speech._sources.utterances import CorpusFiles, Utterance
 from echolearn.speech._text import raise_any
 from echolearn.speech._transcripts import Transcript, check_segments, phone_names, too_few_frames, unknown_phones

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.speech._labels import Segment
-from echolearn.speech._phones import SILENCES
+from echolearn.speech._phone_set import SILENCES
 from echolearn.speech._text import raise_any
 
 Transcript = Sequence[Segment] | Sequence[str]

@@ -20,7 +20,7 @@ from echolearn.export.page.speech_payload import (
     recognizer_payload,
 )
 from echolearn.speech import ENGLISH, TIMIT_61, FeatureRecipe
-from echolearn.speech._phones import state_names
+from echolearn.speech._phone_set import state_names
 from echolearn.speech.recognition import Recognizer
 
 

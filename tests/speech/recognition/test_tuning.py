@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from echolearn.speech._phones import timit_map
+from echolearn.speech._phone_set import timit_map
 from echolearn.speech.recognition import estimate
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, learn_phone_task
 from echolearn.speech.recognition._graph import phone_graph

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from echolearn.runtime._layers import Floats, Product, RunningLayers
 from echolearn.runtime._opening import decode, encode
 from echolearn.runtime._plan import Plan, Sparse
-from echolearn.runtime._running import Floats, Product, RunningLayers
 from echolearn.validation import Array
 
 UNITS_PER_GROUP = 4  # what 16 bytes of float hold

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from echolearn.exceptions import CorpusError, Problem
-from echolearn.speech._phones import ENGLISH, TIMIT_61
+from echolearn.speech._phone_set import ENGLISH, TIMIT_61
 from echolearn.speech._sources.utterances import PARTS, CorpusFiles, Utterance, pair_files
 
 PHONE_LIST = "phones.txt"

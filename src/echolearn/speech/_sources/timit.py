@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echolearn.exceptions import Problem
-from echolearn.speech._phones import TIMIT_61
+from echolearn.speech._phone_set import TIMIT_61
 from echolearn.speech._sources.folder import hold_out
 from echolearn.speech._sources.utterances import PARTS, CorpusFiles, Utterance, pair_files
 

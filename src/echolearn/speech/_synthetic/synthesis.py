@@ -27,7 +27,7 @@ from echolearn.exceptions import EspeakError
 from echolearn.speech._audio import RATE_HZ, resample
 from echolearn.speech._features import frame_count
 from echolearn.speech._labels import Segment, write_phn
-from echolearn.speech._phones import STOPS, fold_espeak
+from echolearn.speech._phone_set import STOPS, fold_espeak
 from echolearn.speech._sources.utterances import PARTS
 from echolearn.speech._synthetic.espeak import Espeak, Voice
 from echolearn.speech._synthetic.sentences import draw_sentence, every_word

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from echolearn.exceptions import CorpusError, EspeakError
-from echolearn.speech._phones import ENGLISH
+from echolearn.speech._phone_set import ENGLISH
 from echolearn.speech._preparation import atomic_folder, default_cache
 from echolearn.speech._sources.utterances import PARTS, CorpusFiles, Utterance, pair_files
 from echolearn.speech._synthetic.espeak import INSTALL

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.display.facts import counted, one_line
-from echolearn.speech._phones import SILENCES, silence_of, split_state
+from echolearn.speech._phone_set import SILENCES, silence_of, split_state
 from echolearn.speech.recognition._graph import Graph, phone_graph, word_graph
 from echolearn.speech.recognition._lattices import Lattice, build_lattice
 from echolearn.speech.recognition._lexicon import Lexicon

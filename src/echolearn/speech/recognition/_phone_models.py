@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.speech._phones import phones_of_states, split_state
+from echolearn.speech._phone_set import phones_of_states, split_state
 from echolearn.validation import Array
 
 HAZARD_FRAMES = 8

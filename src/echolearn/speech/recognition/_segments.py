@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from echolearn.speech._phones import SILENCES, PhoneMap
+from echolearn.speech._phone_set import SILENCES, PhoneMap
 from echolearn.speech.recognition._decoder import MIN_PROBABILITY, DecodingWeights, scaled_logarithms, state_shares
 from echolearn.speech.recognition._phone_models import PhoneModel, learn_phone_models, phone_segments
 from echolearn.validation import Array

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from echolearn.speech._features import FRAME_SECONDS
 from echolearn.speech._labels import Segment
-from echolearn.speech._phones import SILENCES
+from echolearn.speech._phone_set import SILENCES
 from echolearn.speech.formats._results import Recognised, TimedToken
 from echolearn.speech.recognition._search import Token
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from echolearn.speech._phones import SILENCES, PhoneMap, fold
+from echolearn.speech._phone_set import SILENCES, PhoneMap, fold
 from echolearn.speech._scoring import Evaluation, align_tokens, evaluate
 from echolearn.speech._typing import Progress
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights

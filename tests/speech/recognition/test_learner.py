@@ -7,11 +7,11 @@ import pytest
 
 import toyspeech
 from echolearn import ESNClassifier
-from echolearn.speech._phones import split_state
+from echolearn.speech._phone_set import split_state
 from echolearn.speech.recognition import Recognizer, estimate, learn_recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.speech.recognition._learner import network_states, valid_part
 from echolearn.speech.recognition._phone_models import spoken_phones
-from echolearn.speech.recognition._training import network_states, valid_part
 from echolearn.speech.recognition._tuning import evaluate_phones
 
 

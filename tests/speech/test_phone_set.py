@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from echolearn.speech import ENGLISH, TIMIT_61
-from echolearn.speech._phones import fold_espeak, phones_of_states, split_state, state_names
+from echolearn.speech._phone_set import fold_espeak, phones_of_states, split_state, state_names
 
 
 def test_names_of_states_are_written_and_split() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from echolearn import ESNForecaster
-from echolearn.forecasting.model import CORRECTION_DECAY_PER_STEP, SeriesSettings, default_horizon
+from echolearn.forecasting.direct_model import CORRECTION_DECAY_PER_STEP, SeriesSettings, default_horizon
 
 T = np.arange(120)
 RNG = np.random.default_rng(4)

@@ -15,8 +15,8 @@ from echolearn.gradients.stacked_network import StackedNetwork, stacked_outputs
 from echolearn.readout.statistics import Statistics
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.loop import Schedule, run_epochs
-from echolearn.training.objectives import stacked as module
-from echolearn.training.objectives.stacked import JointPlan, RunningPass, StackedObjective
+from echolearn.training.objectives import joint as module
+from echolearn.training.objectives.joint import JointPlan, RunningPass, StackedObjective
 from stacks import N_OUT, draw, two_batches
 
 

@@ -20,5 +20,5 @@ def test_stacks(through_file):
 def test_long_sequences_are_run_in_chunks(through_file, monkeypatch):
     esn = ESNRegressor(20, feedback=True, **DOUBLE).fit(exported.X, exported.VALUES)
     model = through_file(esn)
-    monkeypatch.setattr("echolearn.runtime._running.MAX_STATES_PER_CHUNK", 100)
+    monkeypatch.setattr("echolearn.runtime._layers.MAX_STATES_PER_CHUNK", 100)
     assert_same(model.predict(exported.X), esn.predict(exported.X))
