@@ -1,7 +1,8 @@
 """Echo state networks whose weights are all learned, by exact gradients through the closed-form readout."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.estimators import (
@@ -41,29 +42,24 @@ __all__ = [
 ]
 
 # Imported at first use: the command line answers --help long before NumPy, scikit-learn and numba are there.
-_HOMES = {
-    "ES2NFeatures": "estimators",
-    "ESNClassifier": "estimators",
-    "ESNForecaster": "estimators",
-    "ESNRegressor": "estimators",
-    "FrameWise": "estimators",
-    "NVARForecaster": "estimators",
-    "Reservoir": "reservoir",
-    "ReservoirFeatures": "estimators",
-    "StackedClassifier": "estimators",
-    "StackedRegressor": "estimators",
-    "backtest": "tuning",
-    "load": "estimators",
-    "save": "estimators",
-    "stream": "estimators",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"echolearn.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'echolearn' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = names_at_first_use(
+    __name__,
+    {
+        "estimators": (
+            "ES2NFeatures",
+            "ESNClassifier",
+            "ESNForecaster",
+            "ESNRegressor",
+            "FrameWise",
+            "NVARForecaster",
+            "ReservoirFeatures",
+            "StackedClassifier",
+            "StackedRegressor",
+            "load",
+            "save",
+            "stream",
+        ),
+        "reservoir": ("Reservoir",),
+        "tuning": ("backtest",),
+    },
+)

@@ -1,7 +1,8 @@
 """Fits and predictions on the workers of a Dask cluster, with the same results as in one process (extra `dask`)."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.cluster.connection import on as on
@@ -15,18 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["on"]
 
 # Imported at first use: a fit in one process loads none of them.
-_HOMES = {
-    "ClusterExecutor": "executor",
-    "Dealer": "dealing",
-    "Report": "dealing",
-    "on": "connection",
-    "open_inputs": "sources",
-    "open_source": "sources",
-    "warnings_to": "worker",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = names_at_first_use(
+    __name__,
+    {
+        "connection": ("on",),
+        "dealing": ("Dealer", "Report"),
+        "executor": ("ClusterExecutor",),
+        "sources": ("open_inputs", "open_source"),
+        "worker": ("warnings_to",),
+    },
+)

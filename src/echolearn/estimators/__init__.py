@@ -1,7 +1,8 @@
 """The scikit-learn estimators, and the functions that save, load and stream them."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.estimators._classifier import ESNClassifier
@@ -29,23 +30,16 @@ __all__ = [
 ]
 
 # Imported at first use: a classifier loads neither forecasts nor stacks.
-_HOMES = {
-    "ES2NFeatures": "_features",
-    "ESNClassifier": "_classifier",
-    "ESNForecaster": "_forecaster",
-    "ESNRegressor": "_regressor",
-    "FrameWise": "_framewise",
-    "NVARForecaster": "_nvar",
-    "ReservoirFeatures": "_features",
-    "StackedClassifier": "_stacked",
-    "StackedRegressor": "_stacked",
-    "load": "_functions",
-    "save": "_functions",
-    "stream": "_functions",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = names_at_first_use(
+    __name__,
+    {
+        "_classifier": ("ESNClassifier",),
+        "_features": ("ES2NFeatures", "ReservoirFeatures"),
+        "_forecaster": ("ESNForecaster",),
+        "_framewise": ("FrameWise",),
+        "_functions": ("load", "save", "stream"),
+        "_nvar": ("NVARForecaster",),
+        "_regressor": ("ESNRegressor",),
+        "_stacked": ("StackedClassifier", "StackedRegressor"),
+    },
+)

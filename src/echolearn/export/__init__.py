@@ -1,7 +1,8 @@
 """Export of fitted models to ONNX files, headers in C and pages for the browser."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.export.plan import plan_of
@@ -10,10 +11,10 @@ if TYPE_CHECKING:
 __all__ = ["export_model", "plan_of"]
 
 # Imported at first use: the service of a small model loads no compiled code.
-_HOMES = {"export_model": "write", "plan_of": "plan"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = names_at_first_use(
+    __name__,
+    {
+        "plan": ("plan_of",),
+        "write": ("export_model",),
+    },
+)

@@ -1,7 +1,8 @@
 """Saved models that run with NumPy alone, for machines without the whole library: load, predict and stream."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.runtime._loader import plan_from_contents as plan_from_contents
@@ -13,16 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["Model", "load"]
 
 # Imported at first use: an estimator loads them when it is exported or streams for several devices.
-_HOMES = {
-    "Model": "_model",
-    "Plan": "_plan",
-    "Streams": "_streams",
-    "load": "_model",
-    "plan_from_contents": "_planning",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = names_at_first_use(
+    __name__,
+    {
+        "_loader": ("plan_from_contents",),
+        "_model": ("Model", "load"),
+        "_plan": ("Plan",),
+        "_streams": ("Streams",),
+    },
+)

@@ -1,7 +1,8 @@
 """Speech: corpora with features and state labels, audio, labels, forced alignment, and scores of recognition."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.speech._alignment import align, boundary_errors
@@ -44,25 +45,17 @@ __all__ = [
 ]
 
 # Imported at first use: reading a label file needs neither numba nor the synthesiser.
-_HOMES = {
-    "._alignment": ("align", "boundary_errors"),
-    "._audio": ("read_audio", "read_channels"),
-    "._augmentation": ("warp_matrix", "warped_copies", "warped_mfcc"),
-    "._corpus": ("Corpus", "open_corpus"),
-    "._features": ("mfcc", "normalised", "with_context", "with_differences"),
-    "._labels": ("Segment", "read_labels", "read_mlf", "read_phn", "write_mlf"),
-    "._phones": ("ENGLISH", "TIMIT_61"),
-    "._recipe": ("FeatureRecipe", "FeatureStream"),
-    "._scoring": ("Counts", "Evaluation", "evaluate", "matched_pairs"),
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module, __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = names_at_first_use(
+    __name__,
+    {
+        "_alignment": ("align", "boundary_errors"),
+        "_audio": ("read_audio", "read_channels"),
+        "_augmentation": ("warp_matrix", "warped_copies", "warped_mfcc"),
+        "_corpus": ("Corpus", "open_corpus"),
+        "_features": ("mfcc", "normalised", "with_context", "with_differences"),
+        "_labels": ("Segment", "read_labels", "read_mlf", "read_phn", "write_mlf"),
+        "_phone_set": ("ENGLISH", "TIMIT_61"),
+        "_recipe": ("FeatureRecipe", "FeatureStream"),
+        "_scoring": ("Counts", "Evaluation", "evaluate", "matched_pairs"),
+    },
+)

@@ -1,7 +1,8 @@
 """Files of other programs: features and alignments of Kaldi, results as CTM, STM, TextGrid, MLF and JSON."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.speech._sources.kaldi_folder import read_data_folder
@@ -32,23 +33,15 @@ __all__ = [
 ]
 
 # Imported at first use, because readers of labels and of data folders use these modules themselves.
-_HOMES = {
-    "._json": ("read_json", "write_json"),
-    "._kaldi": ("open_scp", "read_ark", "write_ark"),
-    "._nist": ("StmSegment", "read_ctm", "read_stm", "write_ctm", "write_stm"),
-    "._results": ("Recognised", "TimedToken"),
-    "._textgrid": ("read_textgrid", "write_textgrid"),
-    "._write": ("write_results",),
-    ".._sources.kaldi_folder": ("read_data_folder",),
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module, __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = names_at_first_use(
+    __name__,
+    {
+        "._sources.kaldi_folder": ("read_data_folder",),
+        "_json": ("read_json", "write_json"),
+        "_kaldi": ("open_scp", "read_ark", "write_ark"),
+        "_nist": ("StmSegment", "read_ctm", "read_stm", "write_ctm", "write_stm"),
+        "_results": ("Recognised", "TimedToken"),
+        "_textgrid": ("read_textgrid", "write_textgrid"),
+        "_write": ("write_results",),
+    },
+)
