@@ -85,7 +85,7 @@ class StackedGradients:
 class FullPass:
     """The statistics of a full pass over the data, if all of the data are in one batch.
 
-    `training.objectives.stacked.RunningPass` estimates those of a full pass from mini-batches.
+    `training.objectives.joint.RunningPass` estimates those of a full pass from mini-batches.
     """
 
     def statistics(self, layer: int, found: Statistics) -> Statistics:
