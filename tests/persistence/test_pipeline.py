@@ -3,16 +3,14 @@
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, Normalizer, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 
 import echolearn
 import toys
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
+from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedRegressor
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.schema import FORMAT
-from echolearn.readout import RLS
 from reliability import forging
 from smallmodels import change_arrays, change_facts
 
@@ -35,7 +33,6 @@ PIPELINES = {
     ),
     "no steps": lambda: make_pipeline(ESNClassifier(**SMALL)).fit([x / 50 for x in X], LABELS),
 }
-STREAMING = [name for name in PIPELINES if name != "a stack"]
 
 
 def parts(path):
@@ -68,16 +65,6 @@ def test_a_loaded_pipeline_answers_with_the_same_bits(kind, tmp_path):
     assert parts(tmp_path / "again") == parts(tmp_path / "file")
 
 
-def test_estimators_are_saved_as_by_their_own_method(tmp_path):
-    esn = ESNClassifier(**SMALL, readout="ridge").fit(X, LABELS)
-    esn.save(tmp_path / "a", sums=True)
-    echolearn.save(esn, tmp_path / "b", sums=True)
-    assert parts(tmp_path / "a") == parts(tmp_path / "b")
-    stack = StackedRegressor((4, 4), joint_epochs=1).fit(X, VALUES)
-    echolearn.save(stack, tmp_path / "c")
-    np.testing.assert_array_equal(echolearn.load(tmp_path / "c").predict(X[0]), stack.predict(X[0]))
-
-
 def test_statistics_are_saved_on_request(tmp_path):
     model = make_pipeline(STANDARD, ESNClassifier(**SMALL, readout="ridge")).fit(X, LABELS)
     echolearn.save(model, tmp_path / "with", sums=True)
@@ -85,36 +72,6 @@ def test_statistics_are_saved_on_request(tmp_path):
     assert back[-1].network_.readout.statistics is not None
     with pytest.raises(ValueError, match="no statistics of its fit to save"):
         echolearn.save(PIPELINES["labels"](), tmp_path / "none", sums=True)
-
-
-@pytest.mark.parametrize("kind", STREAMING)
-@pytest.mark.filterwarnings("ignore::echolearn.exceptions.InputWarning")
-def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
-    model = PIPELINES[kind]()
-    frames = X[0]
-    seen = frames
-    for _, step in model.steps[:-1]:
-        if step != "passthrough":
-            seen = np.concatenate([np.asarray(step.transform(x[None])) for x in seen])
-    expected = model[-1].stream().predict(seen)
-    running = echolearn.stream(model)
-    np.testing.assert_array_equal(running.copy().predict(frames), expected)
-    np.testing.assert_array_equal([running.predict(x) for x in frames], expected)
-    chunks = [running.reset().predict(frames[:5]), running.predict(frames[5:])]
-    np.testing.assert_array_equal(np.concatenate(chunks), model[-1].stream().reset().predict(seen))
-    assert running.network.steps == len(frames)
-    if kind == "one per sequence":
-        assert hasattr(running, "predict_proba")
-    elif hasattr(model, "predict_proba"):
-        P = running.reset().predict_proba(frames)
-        np.testing.assert_allclose(P, model.predict_proba(frames), atol=1e-5)
-    else:
-        assert not hasattr(running, "predict_proba")
-        cold = echolearn.stream(model, warm_up="cold").predict(frames)
-        np.testing.assert_allclose(cold, model.predict(frames), atol=1e-4)
-        warm = echolearn.stream(model, warm_up=frames[:10]).predict(frames[10:])
-        np.testing.assert_allclose(warm, cold[10:], atol=1e-5)
-    assert len(running.predict(frames[:0])) == 0
 
 
 def test_gaps_pass_a_scaler_and_are_carried_by_the_network(tmp_path):
@@ -125,58 +82,6 @@ def test_gaps_pass_a_scaler_and_are_carried_by_the_network(tmp_path):
     np.testing.assert_array_equal(back.predict(gaps[0]), model.predict(gaps[0]))
     np.testing.assert_array_equal(echolearn.stream(back).predict(gaps[0]), echolearn.stream(model).predict(gaps[0]))
     np.testing.assert_allclose(echolearn.stream(model).predict(gaps[0]), model.predict(gaps[0]), atol=1e-4)
-
-
-def test_a_stream_learns():
-    model = make_pipeline(STANDARD, ESNRegressor(**SMALL)).fit(X, VALUES)
-    running, alone = echolearn.stream(model, online=RLS()), model[-1].stream(online=RLS())
-    for x, y in zip(X[0], VALUES[0], strict=True):
-        np.testing.assert_array_equal(running.learn(x, y), alone.learn(standardised(model, x), y))
-    np.testing.assert_array_equal(running.network.readout_weights, alone.readout_weights)
-
-
-def standardised(model, x):
-    return model[0].transform(x[None])[0]
-
-
-def test_streams_and_files_of_networks_alone():
-    esn = ESNRegressor(**SMALL).fit(X, VALUES)
-    np.testing.assert_array_equal(echolearn.stream(esn).predict(X[0]), esn.stream().predict(X[0]))
-
-
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        (lambda: make_pipeline(FrameWise(Normalizer()), ESNClassifier(**SMALL)).fit(X, LABELS), "Normalizer cannot be"),
-        (lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(X[0], LABELS[0]), "ends in LogisticRegress"),
-        (lambda: StandardScaler().fit(X[0]), "StandardScaler is neither an estimator of echolearn nor a Pipeline"),
-    ],
-)
-def test_what_cannot_be_saved_or_streamed_is_refused(model, words, tmp_path):
-    with pytest.raises(TypeError, match=words):
-        echolearn.save(model(), tmp_path / "no")
-    with pytest.raises(TypeError, match=words):
-        echolearn.stream(model())
-    assert not (tmp_path / "no").exists()
-
-
-def test_models_that_are_not_ready_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="not fitted yet"):
-        echolearn.save(make_pipeline(STANDARD, ESNClassifier()), tmp_path / "no")
-    with pytest.raises(TypeError, match="StackedRegressor has no stream"):
-        echolearn.stream(PIPELINES["a stack"]())
-    with pytest.raises(TypeError, match="ESNForecaster"):
-        echolearn.stream(ESNForecaster(**SMALL, washout=2).fit(VALUES[0]))
-
-
-def test_frames_of_a_wrong_shape_do_not_move_the_stream():
-    running = echolearn.stream(PIPELINES["labels"]())
-    for frame in ([1.0], [1.0, 2.0, 3.0], [["a", "b"]], np.ones((2, 2, 2)), [[1.0], [1.0, 2.0]], 3.0):
-        with pytest.raises(ValueError, match=r"a frame has shape|a frame holds"):
-            running.predict(frame)
-    with pytest.raises(ValueError, match="NaN or infinity; the stream has not moved"):
-        running.predict([np.nan, 1.0])
-    assert running.network.steps == 0
 
 
 def test_forged_pipelines_are_refused(file):

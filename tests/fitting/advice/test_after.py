@@ -12,7 +12,7 @@ from echolearn import ESNClassifier, ESNRegressor
 from echolearn.datasets import mackey_glass
 from echolearn.exceptions import PoorFitWarning, ReadoutWarning
 from echolearn.fitting.advice.after import _remark_on_strength
-from echolearn.fitting.advice.baselines import Outcome, lag, last_value_error
+from echolearn.fitting.advice.baselines import Outcome
 from echolearn.readout.ridge import solve, solve_without
 from echolearn.readout.softmax import SOFTMAX_STRENGTHS
 from echolearn.readout.statistics import statistics_of
@@ -81,17 +81,6 @@ def test_predictions_that_lag():
     with pytest.warns(PoorFitWarning, match=r"predictions lag [345] steps behind the held-out targets"):
         ESNRegressor(50, **FIXED).fit(seen[:-5], slow[5:])
     assert warned(lambda: ESNRegressor(50, **FIXED).fit(seen[5:], slow[5:])) == []
-
-
-def test_lag_and_last_value_are_those_of_the_series():
-    T = RNG.normal(size=(300, 1))
-    x = np.vstack([[[0.0]], T[:-1]])  # the target is the next input
-    outcome = Outcome([2 * x + 1], [T], [np.vstack([np.zeros((3, 1)), T[:-3]])], [np.ones(300)], True)
-    assert lag(outcome)[0] == 3
-    assert last_value_error(outcome) == pytest.approx(np.mean((x - T)[:] ** 2), rel=0.01)
-    same = Outcome([T], [T], [T], [np.ones(300)], True)
-    assert lag(same)[0] == 0
-    assert last_value_error(same) is None  # the target is known already
 
 
 def test_a_ridge_at_an_edge_where_the_error_still_falls():
