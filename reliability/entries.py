@@ -344,7 +344,7 @@ def framewise(data: Any, folder: Path) -> Call:
 
     def call() -> Any:
         if transformer is None:
-            from echolearn.estimators._framewise import scorer
+            from echolearn.metrics import scorer
 
             return scorer(name)(fitted("labels"), given, LABELS)
         return FrameWise(transformer).fit(given).transform(later)

@@ -14,7 +14,7 @@ from echolearn.metrics import scorer
 from echolearn.readout import LMS, RLS
 from echolearn.states import harvest
 from echolearn.streams import Stream
-from echolearn.tuning.search import tune
+from echolearn.tuning import tune
 
 X, LABELS = toys.labels(sequences=6)
 VALUES = toys.echoes(sequences=6)[1]

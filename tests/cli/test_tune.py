@@ -14,7 +14,7 @@ from click.testing import Result
 from echolearn import ESNClassifier
 from echolearn.cli.tune import as_toml, tune_on_corpus
 from echolearn.speech import open_corpus
-from echolearn.tuning import search
+from echolearn.tuning import _search
 from smallcorpus import arrays, write
 
 
@@ -35,7 +35,7 @@ def test_trials_are_fitted_on_train_and_scored_on_the_validation_part(
         given.update(options, X=X, y=y)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "tune", record)
+    monkeypatch.setattr(_search, "tune", record)
     corpus = open_corpus(f"features:{write(tmp_path / 'x.npz')}")
     with pytest.raises(KeyboardInterrupt):
         tune_on_corpus(corpus, ESNClassifier(5), tmp_path / "out", 3, {})
@@ -62,7 +62,7 @@ def test_the_folder_of_a_search_is_made_with_those_around_it(tmp_path: Path, mon
     def stop(*given: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "tune", stop)
+    monkeypatch.setattr(_search, "tune", stop)
     corpus = open_corpus(f"features:{write(tmp_path / 'x.npz')}")
     for _ in range(2):  # it may exist
         with pytest.raises(KeyboardInterrupt):

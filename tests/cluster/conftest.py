@@ -37,5 +37,5 @@ def client(three_workers):
 def many_parts(monkeypatch):
     """Let small data be placed in many parts, and be worked on in many groups."""
     passes.work_on_frames(monkeypatch, 60)
-    monkeypatch.setattr(executor, "FRAMES", 50)
+    monkeypatch.setattr(executor, "MIN_FRAMES_PER_PART", 50)
     monkeypatch.setattr(softmax, "MIN_STEPS_PER_STRENGTH", 5)

@@ -13,8 +13,7 @@ import toys
 from clusters import SMALL, assert_same_bits
 from echolearn import ESNClassifier, load
 from echolearn.cli.main import main
-from echolearn.cluster import connection, executor
-from echolearn.cluster.connection import on
+from echolearn.cluster import connection, executor, on
 from echolearn.exceptions import ClusterError
 from echolearn.execution.executor import LOCAL, active_executor
 
@@ -38,7 +37,7 @@ def test_engines_that_cannot_be_reached_are_refused(monkeypatch):
         esn.fit(X, y, engine=3)
     with pytest.raises(ClusterError, match="there is none"):
         esn.fit(X, y, engine="dask")
-    monkeypatch.setattr(connection, "CONNECT", 1)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
     with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         esn.fit(X, y, engine="tcp://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "distributed", None)
@@ -75,7 +74,7 @@ def test_the_commands_take_the_address_of_a_scheduler(client, tmp_path, monkeypa
         result = CliRunner().invoke(main, ["train", str(tmp_path / model), *options, *more])
         assert result.exit_code == 0, result.output
     assert_same_bits(load(tmp_path / "here"), load(tmp_path / "there"))
-    monkeypatch.setattr(connection, "CONNECT", 1)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
     for command in (["train", str(tmp_path / "nowhere")], ["table1"]):
         result = CliRunner().invoke(main, [*command, "--scheduler", "tcp://127.0.0.1:9"])
         assert result.exit_code == 2

@@ -12,8 +12,7 @@ import passes
 import toys
 from clusters import SMALL, assert_same_bits
 from echolearn import ESNClassifier, ESNRegressor
-from echolearn.cluster import executor
-from echolearn.cluster.connection import on
+from echolearn.cluster import executor, on
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.cluster.worker import advanced, work
 from echolearn.exceptions import ClusterError, EchoStateWarning
@@ -85,7 +84,7 @@ def test_the_descent_of_a_softmax_readout_stays_on_the_workers(client, monkeypat
     """As if the data were too large for Newton's method: no state and no probability comes to the client."""
     monkeypatch.setattr(softmax, "MAX_KEPT_NUMBERS", 0)
     monkeypatch.setattr(softmax, "FRAMES_PER_BATCH", 20)
-    monkeypatch.setattr(executor, "CHAIN", 5)
+    monkeypatch.setattr(executor, "MAX_CHAINED_STEPS", 5)
     X, y = toys.rising(sequences=30) if "pooling" in changes else toys.labels(sequences=30, steps=(40, 60))
     if "ignore_label" in changes:
         y = [np.where(np.arange(len(labels)) % 4 == 1, "?", labels) for labels in y]
@@ -251,7 +250,7 @@ def test_a_failure_on_a_worker_reaches_the_caller(client):
 
 def test_work_waits_for_workers_but_not_for_ever(three_workers, client, monkeypatch):
     _, running, _ = three_workers
-    monkeypatch.setattr(executor, "ALONE", 1)
+    monkeypatch.setattr(executor, "WORKERLESS_SECONDS", 1)
     X, y = toys.labels(sequences=30)
 
     def kill():

@@ -108,14 +108,14 @@ def test_a_copy_of_all_parts_serves_as_the_parts_do():
 
 
 def test_warnings_of_a_thread_are_passed_on(monkeypatch):
-    shown, heard = [], []
+    shown, received = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         monkeypatch.setattr(warnings, "showwarning", lambda message, *rest: shown.append(str(message)))
-        with warnings_to(lambda category, text: heard.append((category, text))):
+        with warnings_to(lambda category, text: received.append((category, text))):
             warnings.warn("inside", UserWarning, stacklevel=1)
         warnings.warn("outside", UserWarning, stacklevel=1)
-    assert heard == [(UserWarning, "inside")]
+    assert received == [(UserWarning, "inside")]
     assert shown == ["outside"]
 
 

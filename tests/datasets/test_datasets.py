@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 import reference as ref
 from echolearn import datasets
-from echolearn.datasets import memory
+from echolearn.datasets import _memory_tasks
 
 FLOWS = {
     "lorenz": lambda t, p: [10 * (p[1] - p[0]), p[0] * (28 - p[2]) - p[1], p[0] * p[1] - 8 / 3 * p[2]],
@@ -143,10 +143,10 @@ def test_narma_starts_from_zero():
 
 
 def test_narma_draws_again_and_gives_up(monkeypatch):
-    monkeypatch.setitem(memory.NARMA, 10, (0.3, 0.05, 2.0, 0.1))  # a third of all draws explode
+    monkeypatch.setitem(_memory_tasks.NARMA_COEFFICIENTS, 10, (0.3, 0.05, 2.0, 0.1))  # a third of all draws explode
     for seed in range(10):
         assert np.isfinite(datasets.narma(100, random_state=seed)[1]).all()
-    monkeypatch.setitem(memory.NARMA, 10, (2.0, 0.05, 1.5, 0.1))  # all do
+    monkeypatch.setitem(_memory_tasks.NARMA_COEFFICIENTS, 10, (2.0, 0.05, 1.5, 0.1))  # all do
     with pytest.raises(ValueError, match="20 draws of u all ran off"):
         datasets.narma(100)
 

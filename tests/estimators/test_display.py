@@ -13,7 +13,7 @@ import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, StackedRegressor
 from echolearn.export import plan_of
 from echolearn.sequences.dataset import Dataset
-from echolearn.tuning.results import Trial, Tuning
+from echolearn.tuning._results import Trial, Tuning
 
 X, VALUES = toys.echoes(sequences=8)
 

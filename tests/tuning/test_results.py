@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echolearn.tuning import results as module
-from echolearn.tuning.results import Trial, Tuning, search_history, tuning_page
+from echolearn.tuning import _results as module
+from echolearn.tuning._results import Trial, Tuning, search_history, tuning_page
 
 SPACE = {"leak": (0.1, 1.0), "activation": ["tanh", "relu"]}
 TRIALS = [

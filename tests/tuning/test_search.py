@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise
-from echolearn.estimators._framewise import scorer
+from echolearn.metrics import scorer
 from echolearn.tuning import tune
 
 X, VALUES = toys.echoes(sequences=12)
@@ -180,3 +180,35 @@ def test_poor_trials_do_not_warn_but_the_final_fit_does():
         warnings.simplefilter("always")
         tune(WarningClassifier(10, learn="none"), X, y, space={"leak": [0.3, 1.0]}, trials=3, random_state=0)
     assert [str(w.message) for w in seen].count("poor") == 1
+
+
+# Tests of the record of a search in a file
+
+
+X_study, _ = toys.echoes(sequences=12)
+FIXED_study = {**toys.FAST, "hidden_units": 8, "readout": "ridge", "learn": "none"}
+
+
+def test_a_search_resumes_after_its_last_trial(tmp_path, capsys):
+    esn, path = ESNClassifier(**FIXED_study), tmp_path / "search.sqlite"
+    first = tune(esn, X_study, LABELS, trials=3, storage=path, refit=False)
+    more = tune(esn, X_study, LABELS, trials=5, storage=path, refit=False, verbose=1)
+    assert more.trials[:3] == first.trials
+    assert len({str(t.settings) for t in more.trials}) == 5  # none proposed twice
+    printed = capsys.readouterr().err
+    assert "resuming after 3 finished trials" in printed
+    assert "trial 5/5  score" in printed
+    assert tune(esn, X_study, LABELS, trials=5, storage=path, refit=False).trials == more.trials
+
+
+def test_resuming_with_other_data_or_settings_is_refused(tmp_path):
+    path = tmp_path / "search.sqlite"
+    tune(ESNClassifier(**FIXED_study), X_study, LABELS, trials=1, storage=path, refit=False)
+    with pytest.raises(ValueError, match="holds another search: data differ"):
+        tune(ESNClassifier(**FIXED_study), [2 * x for x in X_study], LABELS, storage=path)
+    with pytest.raises(ValueError, match="estimator differ"):
+        tune(ESNClassifier(**{**FIXED_study, "direct": False}), X_study, LABELS, storage=path)
+    with pytest.raises(ValueError, match="space"):
+        tune(ESNClassifier(**FIXED_study), X_study, LABELS, storage=path, space={"leak": [0.05, 1.0]})
+    with pytest.raises(ValueError, match="its folder does not exist"):
+        tune(ESNClassifier(**FIXED_study), X_study, LABELS, storage=tmp_path / "none" / "search.sqlite")

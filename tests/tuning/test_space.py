@@ -5,7 +5,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from echolearn import ESNClassifier, FrameWise
-from echolearn.tuning.space import FIXED, LEARNED, checked_space, initial_values
+from echolearn.tuning._space import FIXED_WEIGHTS_SPACE, LEARNED_WEIGHTS_SPACE, checked_space, initial_values
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_space_that_is_no_mapping_is_refused():
 def test_fixed_networks_have_no_step_size_to_search():
     assert "step_size" not in checked_space(ESNClassifier(learn="none"), None)
     assert "step_size" in checked_space(ESNClassifier(), None)
-    assert LEARNED.keys() >= FIXED.keys()
+    assert LEARNED_WEIGHTS_SPACE.keys() >= FIXED_WEIGHTS_SPACE.keys()
 
 
 def test_names_without_a_prefix_are_those_of_the_last_step():

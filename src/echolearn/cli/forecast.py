@@ -24,7 +24,8 @@ from echolearn.estimators import ESNForecaster
 from echolearn.forecasting.calendar import DAY_SECONDS, MIN_MONTH_SECONDS, regular_calendar
 from echolearn.forecasting.seasons import seasons_of_index
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.tuning.backtesting import Backtest, backtest
+from echolearn.tuning import backtest
+from echolearn.tuning._backtest import Backtest
 from echolearn.validation import Array
 
 

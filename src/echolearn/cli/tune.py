@@ -19,8 +19,8 @@ from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.fits import warnings_as_notes
 from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus
-from echolearn.tuning import search
-from echolearn.tuning.results import Tuning
+from echolearn.tuning import _search
+from echolearn.tuning._results import Tuning
 
 
 @click.command()
@@ -68,7 +68,7 @@ def tune_on_corpus(
         raise ValueError(f"{corpus.name}: every validation utterance has states that no training frame has.")
     out.mkdir(parents=True, exist_ok=True)
     with warnings_as_notes(lambda text: print(text, file=sys.stderr, flush=True)):
-        found = search.tune(
+        found = _search.tune(
             estimator,
             *parts.train,
             validation=parts.valid_known,

@@ -6,11 +6,11 @@ from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.cluster.connection import on as on
-    from echolearn.cluster.dealing import Dealer as Dealer
-    from echolearn.cluster.dealing import Report as Report
     from echolearn.cluster.executor import ClusterExecutor as ClusterExecutor
     from echolearn.cluster.sources import open_inputs as open_inputs
     from echolearn.cluster.sources import open_source as open_source
+    from echolearn.cluster.tasks import Dealer as Dealer
+    from echolearn.cluster.tasks import Report as Report
     from echolearn.cluster.worker import warnings_to as warnings_to
 
 __all__ = ["on"]
@@ -20,7 +20,7 @@ __getattr__, __dir__ = names_at_first_use(
     __name__,
     {
         "connection": ("on",),
-        "dealing": ("Dealer", "Report"),
+        "tasks": ("Dealer", "Report"),
         "executor": ("ClusterExecutor",),
         "sources": ("open_inputs", "open_source"),
         "worker": ("warnings_to",),

@@ -12,11 +12,11 @@ from echolearn.cluster.executor import Client, ClusterExecutor
 from echolearn.exceptions import ClusterError
 from echolearn.execution.executor import executing_on
 
-CONNECT = 20  # seconds to wait for a scheduler, and for its first worker
+CONNECT_SECONDS = 20  # seconds to wait for a scheduler, and for its first worker
 
 
 @contextmanager
-def on(given: str | Client, security: object = None) -> Iterator[ClusterExecutor]:
+def on(address: str | Client, security: object = None) -> Iterator[ClusterExecutor]:
     """Return a context in which fits and predictions send their data to a Dask cluster and work there.
 
     It requires the extra `dask`. Results have the same bits as in this process, even if workers fail and are replaced
@@ -24,7 +24,7 @@ def on(given: str | Client, security: object = None) -> Iterator[ClusterExecutor
 
     Parameters
     ----------
-    given : str or distributed.Client
+    address : str or distributed.Client
         The address of a scheduler (``"tcp://host:8786"``), a client, or ``"dask"`` for the client that exists already.
     security : distributed.Security, default=None
         TLS keys and certificates for an address; needed for a scheduler at ``"tls://..."`` unless Dask's own
@@ -51,7 +51,7 @@ def on(given: str | Client, security: object = None) -> Iterator[ClusterExecutor
     ...     esn = ESNClassifier(500).fit(X, y)
     ...     esn.score(X_test, y_test)
     """
-    client, own = _client(given, security)
+    client, own = _client(address, security)
     try:
         _check(client)
         executor = ClusterExecutor(client)
@@ -67,7 +67,7 @@ def use_engine(engine: str | Client | None) -> AbstractContextManager[object]:
     return nullcontext() if engine is None else on(engine)
 
 
-def _client(given: object, security: object) -> tuple[Client, bool]:
+def _client(address: object, security: object) -> tuple[Client, bool]:
     """Return the client, and whether it is to be closed at the end."""
     try:
         import distributed
@@ -75,11 +75,11 @@ def _client(given: object, security: object) -> tuple[Client, bool]:
         raise ClusterError(
             f"a Dask cluster needs the package distributed ({problem}): pip install 'echolearn[dask]'"
         ) from problem
-    if isinstance(given, distributed.Client):
-        if given.asynchronous:
+    if isinstance(address, distributed.Client):
+        if address.asynchronous:
             raise ClusterError("this distributed.Client is asynchronous; give one made with asynchronous=False.")
-        return given, False
-    if given == "dask":
+        return address, False
+    if address == "dask":
         try:
             return distributed.default_client(), False
         except ValueError as problem:
@@ -87,28 +87,28 @@ def _client(given: object, security: object) -> tuple[Client, bool]:
                 "engine='dask' uses the distributed.Client that exists, and there is none. Make one, "
                 "Client('tcp://host:8786'), or give the scheduler's address as the engine."
             ) from problem
-    if not isinstance(given, str) or "://" not in given:
+    if not isinstance(address, str) or "://" not in address:
         raise ClusterError(
-            f"engine={given!r}; expected 'dask', a scheduler's address such as 'tcp://host:8786', or a "
+            f"engine={address!r}; expected 'dask', a scheduler's address such as 'tcp://host:8786', or a "
             "distributed.Client."
         )
     try:
-        return distributed.Client(given, security=security, timeout=CONNECT, set_as_default=False), True
+        return distributed.Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False), True
     except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as problem:
         raise ClusterError(
-            f"no Dask scheduler answers at {given} ({problem}). Is it running (dask scheduler), is the port open, and "
-            "does the protocol fit (tcp:// or tls://)?"
+            f"no Dask scheduler answers at {address} ({problem}). Is it running (dask scheduler), is the port open, "
+            "and does the protocol fit (tcp:// or tls://)?"
         ) from problem
 
 
 def _check(client: Client) -> None:
     """Refuse a scheduler or workers with another version of echolearn or Python, which could not run our functions."""
     try:
-        client.wait_for_workers(1, timeout=CONNECT)
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
     except TimeoutError as problem:
         address = client.scheduler.address
         raise ClusterError(
-            f"the scheduler at {address} has no workers after {CONNECT} s. Start some: dask worker {address}"
+            f"the scheduler at {address} has no workers after {CONNECT_SECONDS} s. Start some: dask worker {address}"
         ) from problem
     python = platform.python_version()
     for name, version in _on_every_machine(client, platform.python_version):

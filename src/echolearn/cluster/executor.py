@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from echolearn import __version__
-from echolearn.cluster.parts import Future, Parts, RemoteSequence, parts_of
+from echolearn.cluster.remote_sequences import Future, Parts, RemoteSequence, parts_of
 from echolearn.cluster.worker import (
     Entry,
     Parcel,
@@ -48,12 +48,12 @@ from echolearn.validation import Array
 Client = Any  # a distributed.Client; distributed is imported only when it is needed
 Result = TypeVar("Result")
 
-ALONE = 60  # seconds without any worker after which the work is given up
-FRAMES = 16384  # the least frames of a part of the data: each part is a task, so there must not be too many
-PARTS = 4096  # the most parts: the scheduler keeps a record of each
-CHAIN = 64  # steps of a fold after which its state comes to the client: at most so many are repeated when it is lost
-WHOLE = 0.25  # share of a worker's memory up to which it may have a copy of all the data
-TASKS = 8  # tasks of a pass per thread, where there are enough parts: no thread then waits long for the last tasks
+WORKERLESS_SECONDS = 60  # seconds without any worker after which the work is given up
+MIN_FRAMES_PER_PART = 16384  # of the data: each part is a task, so there must not be too many
+MAX_PARTS = 4096  # the most parts: the scheduler keeps a record of each
+MAX_CHAINED_STEPS = 64  # of a fold, until its state comes to the client: so many are repeated when it is lost
+WHOLE_MEMORY_SHARE = 0.25  # share of a worker's memory up to which it may have a copy of all the data
+TASKS_PER_THREAD = 8  # of a pass, where there are enough parts: no thread then waits long for the last tasks
 
 
 class ClusterExecutor:
@@ -79,7 +79,7 @@ class ClusterExecutor:
         """Return sequences of these shapes in parts; make(which, slot): the part with the sequences `which`."""
         lengths = np.array([shape[0] for shape in shapes])
         out: dict[int, RemoteSequence] = {}
-        groups = list(group_sequences(lengths, max(FRAMES, int(lengths.sum()) // PARTS)))
+        groups = list(group_sequences(lengths, max(MIN_FRAMES_PER_PART, int(lengths.sum()) // MAX_PARTS)))
         for k, which in enumerate(groups):
             part = make(which, self.slot(k, len(groups)))
             out |= {i: RemoteSequence(self, part, index, shapes[i]) for index, i in enumerate(which)}
@@ -136,7 +136,7 @@ class ClusterExecutor:
     def sum(self, data: Dataset, function: Callable[..., Result], items: Iterable[Item]) -> Result:
         """Return the sum of function(data, *item); each task adds one item, or all items below a node of the tree."""
         items, size = list(items), 1
-        while len(items) // (size * TERMS_PER_NODE) >= TASKS * len(self.slots):
+        while len(items) // (size * TERMS_PER_NODE) >= TASKS_PER_THREAD * len(self.slots):
             size *= TERMS_PER_NODE
         starts = range(0, len(items), size)
         job = self._job(function, data, many=len(starts) > TERMS_PER_NODE)
@@ -195,7 +195,7 @@ class ClusterExecutor:
             state = self.submit("fold", advanced, __version__, step, state, prepared, slot=slot, priority=1)
             states.append(state)
             taken += 1
-            if taken % CHAIN == 0:
+            if taken % MAX_CHAINED_STEPS == 0:
                 state = Parcel(self.result(state))
                 states.clear()
             elif len(states) > len(self.slots):
@@ -265,7 +265,7 @@ class ClusterExecutor:
         size = 8 * sum(float(np.prod(entry.shape)) for entry in entries)
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [worker["memory_limit"] for worker in workers if worker.get("memory_limit")]
-        return size <= WHOLE * min(limits, default=np.inf)
+        return size <= WHOLE_MEMORY_SHARE * min(limits, default=np.inf)
 
     def copy(self, parts: Parts, slot: str) -> Future:
         """Return the copy of all parts that a worker has, a list of them; it lives as long as the parts do.
@@ -330,7 +330,7 @@ class ClusterExecutor:
         """Return attempt(seconds), repeated after a TimeoutError as long as there are workers."""
         from distributed import KilledWorker
 
-        patience = ALONE
+        patience = WORKERLESS_SECONDS
         try:
             while True:
                 try:
@@ -352,6 +352,6 @@ class ClusterExecutor:
         """Give up if there has been no worker for some time, and there is none now."""
         if not self.client.nthreads():
             raise ClusterError(
-                f"the cluster has had no worker for {ALONE} s or more; start some and fit again (with "
+                f"the cluster has had no worker for {WORKERLESS_SECONDS} s or more; start some and fit again (with "
                 "checkpoint= the fit resumes after its last epoch)."
             )

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from echolearn.cluster.executor import ClusterExecutor
-from echolearn.cluster.parts import Future, RemoteSequence
+from echolearn.cluster.remote_sequences import Future, RemoteSequence
 from echolearn.cluster.worker import Entry, listed
 from echolearn.execution.executor import active_executor
 from echolearn.sequences.checks import check_sequence
@@ -24,7 +24,7 @@ from echolearn.validation import Array
 Source = Any  # what a user gives as X or y: files, a dask bag, delayed sequences, or arrays in any form
 Result = TypeVar("Result")
 
-AT_ONCE = 64  # files that one task examines, or delayed sequences that it joins
+FILES_PER_TASK = 64  # files that one task examines, or delayed sequences that it joins
 
 
 def open_source(X: Source, y: Source) -> tuple[Source, Source]:
@@ -83,8 +83,8 @@ def _examine(paths: Sequence[str], function: Callable[[list[str]], Result]) -> l
     """Return function(paths) of every AT_ONCE paths, computed on the workers."""
     executor, names = _executor(), [os.fspath(path) for path in paths]
     tasks = [
-        executor.submit(function.__name__, function, names[start : start + AT_ONCE])
-        for start in range(0, len(names), AT_ONCE)
+        executor.submit(function.__name__, function, names[start : start + FILES_PER_TASK])
+        for start in range(0, len(names), FILES_PER_TASK)
     ]
     return [executor.result(task) for task in tasks]
 
@@ -96,8 +96,8 @@ def _parts(X: Source) -> list[Future]:
         return list(executor.client.compute(X.to_delayed()))
     futures = executor.client.compute(list(X))
     return [
-        executor.submit("listed", listed, *futures[start : start + AT_ONCE])
-        for start in range(0, len(futures), AT_ONCE)
+        executor.submit("listed", listed, *futures[start : start + FILES_PER_TASK])
+        for start in range(0, len(futures), FILES_PER_TASK)
     ]
 
 

@@ -24,7 +24,7 @@ Place = tuple[int, int, int, int | None]  # of a sequence: its part, index, star
 Pick = tuple[list[Place], list[Place], list[object], list[Place] | None]
 Entry = Any  # of a part: an array, or the target of a sequence
 
-AGAIN = 5.0  # seconds after which a report that has no answer is sent again
+RESEND_SECONDS = 5.0  # seconds after which a report that has no answer is sent again
 
 
 class Parcel:
@@ -111,11 +111,11 @@ def advanced(version: str, job: bytes, state: Parcel, prepared: Parcel) -> Parce
 
 
 def do_piece(version: str, job: bytes, number: int, reports: str, parts: list[list[Entry]]) -> Parcel:
-    """Return the result of one piece of work that is dealt whole, with all the data (see `cluster.dealing`)."""
+    """Return the result of one piece of work that is dealt whole, with all the data (see `cluster.tasks`)."""
     _check_version(version)
-    piece, given = pickle.loads(job)
+    piece, places = pickle.loads(job)
     datasets = []
-    for (X, y, _, w), (classes, per_step, dtype, noise) in given:
+    for (X, y, _, w), (classes, per_step, dtype, noise) in places:
         weights = None if w is None else _take(parts, w)
         data = Dataset(_take(parts, X), _take(parts, y), classes, per_step, dtype, weights=weights, noise=noise)
         datasets.append(data)
@@ -145,7 +145,7 @@ class Reporter:
             with suppress(OSError):  # no answer in time (TimeoutError), or no connection
                 self.reports.put(pickle.dumps((self.number, self.name, self.ordinal, message)))
                 while True:
-                    ordinal, answer = pickle.loads(self.replies.get(timeout=AGAIN))
+                    ordinal, answer = pickle.loads(self.replies.get(timeout=RESEND_SECONDS))
                     if ordinal == self.ordinal:  # others are second answers to earlier messages
                         return answer
             known = self.worker.state.tasks.get(self.task)
@@ -161,22 +161,22 @@ class Reporter:
             self.replies.close()
 
 
-_listener = local()  # hear: what the warnings of this thread are passed on to
+_listener = local()  # receive: what the warnings of this thread are passed on to
 
 
 @contextmanager
-def warnings_to(hear: Callable[[type[Warning], str], object]) -> Iterator[None]:
+def warnings_to(receive: Callable[[type[Warning], str], object]) -> Iterator[None]:
     """Pass the warnings of this thread on to a function, instead of printing them on the worker."""
     if warnings.showwarning is not _show_warning:
         _listener_before[:] = [warnings.showwarning]
         warnings.showwarning = _show_warning
         # Otherwise a worker would show a warning once only, and not again in the next fit.
         warnings.filterwarnings("always", category=UserWarning, module=r"(distributed|dask|concurrent)\b")
-    _listener.hear = hear
+    _listener.receive = receive
     try:
         yield
     finally:
-        _listener.hear = None
+        _listener.receive = None
 
 
 _listener_before: list[Callable[..., None]] = []  # what showed warnings before
@@ -184,11 +184,11 @@ _listener_before: list[Callable[..., None]] = []  # what showed warnings before
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
     """Pass a warning on to the listener of this thread, or else show it as before."""
-    hear = getattr(_listener, "hear", None)
-    if hear is None:
+    receive = getattr(_listener, "receive", None)
+    if receive is None:
         _listener_before[0](message, category, *where, **more)
     else:
-        hear(category, str(message))
+        receive(category, str(message))
 
 
 def add(first: Parcel, *more: Parcel) -> Parcel:

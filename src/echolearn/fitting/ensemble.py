@@ -158,7 +158,7 @@ def fit_on_workers(requests: Sequence[FitRequest], on_done: Callable[[int], obje
     """
     overseer, executor = Overseer(requests, on_done), requests[0].data.executor
     assert isinstance(executor, cluster.ClusterExecutor)
-    dealer = cluster.Dealer(executor, overseer.hear, stop=overseer.stop, failed=overseer.failed)
+    dealer = cluster.Dealer(executor, overseer.receive, stop=overseer.stop, failed=overseer.failed)
     sent = [replace(one, data=None, validation=None, callback=None) for one in requests]  # type: ignore[arg-type]
     fitted = dealer.deal(partial(fit_on_this_worker, sent), _datasets(requests[0]), len(requests))
     return fitted, overseer.stop.is_set()
@@ -179,7 +179,7 @@ class Overseer:
         self.stop, self.failed = Event(), Event()
         self.answers: list[dict[float, Answer]] = [{} for _ in requests]  # of every epoch that was reported
 
-    def hear(self, number: int, message: tuple[Any, ...]) -> object:
+    def receive(self, number: int, message: tuple[Any, ...]) -> object:
         """Return the answer to a message of network `number`."""
         kind, *rest = message
         if kind == "begin":

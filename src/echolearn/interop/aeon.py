@@ -14,8 +14,15 @@ from echolearn.estimators import ESNClassifier as Classifier
 from echolearn.estimators import ESNForecaster as Forecaster
 from echolearn.estimators import ESNRegressor as Regressor
 from echolearn.fitting.settings import Parameters
-from echolearn.interop.parameters import checked_settings, chosen_parameters, parameters_of
-from echolearn.interop.series import one_or_many, time_first
+from echolearn.interop._adapter import (
+    FORECASTER_SETTINGS,
+    PANEL_SETTINGS,
+    PanelAdapter,
+    chosen_parameters,
+    one_or_many,
+    parameters_of,
+    time_first,
+)
 from echolearn.validation import Array
 
 try:
@@ -28,7 +35,7 @@ except ImportError as problem:
 __all__ = ["ESNClassifier", "ESNForecaster", "ESNRegressor"]
 
 Panel = Array | Sequence[Array]
-_PANEL: Parameters = {
+PANEL_TAGS: Parameters = {
     "X_inner_type": ["np-list", "numpy3D"],
     "capability:multivariate": True,
     "capability:unequal_length": True,
@@ -36,7 +43,7 @@ _PANEL: Parameters = {
 }
 
 
-class ESNClassifier(BaseClassifier):
+class ESNClassifier(PanelAdapter, BaseClassifier):
     """`echolearn.ESNClassifier` for aeon: one label per series of any length and any number of channels.
 
     Parameters
@@ -62,29 +69,24 @@ class ESNClassifier(BaseClassifier):
     array([0, 1, 0, 1])
     """
 
-    _tags: ClassVar[Parameters] = _PANEL
+    _tags: ClassVar[Parameters] = PANEL_TAGS
+
+    _estimator = Classifier
 
     @parameters_of(Classifier, without=["layout"])
     def __init__(self, **parameters: object):
         super().__init__()
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
 
-    def _fit(self, X: Panel, y: Array) -> Self:
-        self.esn_ = Classifier(**chosen_parameters(self, Classifier)).fit(time_first(X), y)
-        return self
-
-    def _predict(self, X: Panel) -> Array:
-        return np.asarray(self.esn_.predict(time_first(X)))
-
     def _predict_proba(self, X: Panel) -> Array:
         return np.asarray(self.esn_.predict_proba(time_first(X)))
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
-        return checked_settings()
+        return PANEL_SETTINGS
 
 
-class ESNRegressor(BaseRegressor):
+class ESNRegressor(PanelAdapter, BaseRegressor):
     """`echolearn.ESNRegressor` for aeon: one value per series of any length and any number of channels.
 
     Parameters
@@ -109,23 +111,18 @@ class ESNRegressor(BaseRegressor):
     True
     """
 
-    _tags: ClassVar[Parameters] = _PANEL
+    _tags: ClassVar[Parameters] = PANEL_TAGS
+
+    _estimator = Regressor
 
     @parameters_of(Regressor, without=["layout"])
     def __init__(self, **parameters: object):
         super().__init__()
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
 
-    def _fit(self, X: Panel, y: Array) -> Self:
-        self.esn_ = Regressor(**chosen_parameters(self, Regressor)).fit(time_first(X), y)
-        return self
-
-    def _predict(self, X: Panel) -> Array:
-        return np.asarray(self.esn_.predict(time_first(X)))
-
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
-        return checked_settings()
+        return PANEL_SETTINGS
 
 
 class ESNForecaster(BaseForecaster, DirectForecastingMixin, IterativeForecastingMixin):
@@ -171,5 +168,4 @@ class ESNForecaster(BaseForecaster, DirectForecastingMixin, IterativeForecasting
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
-        small = {"hidden_units": 5, "connections": 3, "washout": 1, "ridge": 1.0}
-        return [{**small, "learn": "none"}, {**small, "epochs": 2, "horizon": 3}]
+        return [{**FORECASTER_SETTINGS, "learn": "none"}, {**FORECASTER_SETTINGS, "epochs": 2, "horizon": 3}]

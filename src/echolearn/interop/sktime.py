@@ -14,8 +14,16 @@ from echolearn.estimators import ESNClassifier as Classifier
 from echolearn.estimators import ESNForecaster as Forecaster
 from echolearn.estimators import ESNRegressor as Regressor
 from echolearn.fitting.settings import Parameters
-from echolearn.interop.parameters import checked_settings, chosen_parameters, parameters_of
-from echolearn.interop.series import as_columns, one_or_many, time_first
+from echolearn.interop._adapter import (
+    FORECASTER_SETTINGS,
+    PANEL_SETTINGS,
+    PanelAdapter,
+    as_columns,
+    chosen_parameters,
+    one_or_many,
+    parameters_of,
+    time_first,
+)
 from echolearn.validation import Array
 
 try:
@@ -29,14 +37,14 @@ except ImportError as problem:
 __all__ = ["ESNClassifier", "ESNForecaster", "ESNRegressor"]
 
 Panel = Array | Sequence[pd.DataFrame]
-_EVERY: Parameters = {
+COMMON_TAGS: Parameters = {
     "authors": ["The echolearn developers"],
     "maintainers": ["The echolearn developers"],
     "capability:random_state": True,
     "property:randomness": "derandomized",
 }
-_PANEL: Parameters = {
-    **_EVERY,
+PANEL_TAGS: Parameters = {
+    **COMMON_TAGS,
     "X_inner_mtype": ["df-list", "numpy3D"],  # whatever is neither becomes the first, which may be ragged
     "capability:multivariate": True,
     "capability:unequal_length": True,
@@ -44,14 +52,27 @@ _PANEL: Parameters = {
 }
 
 
-def _sequences(X: Panel) -> list[Array]:
-    """Return the cases of a panel, time first."""
-    if isinstance(X, np.ndarray):
-        return time_first(X)
-    return [frame.to_numpy(dtype=np.float64) for frame in X]
+class _Panel(PanelAdapter):
+    """What sktime asks of a classifier or regressor besides."""
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
+        """Return the parameters with which sktime checks this estimator.
+
+        Parameters
+        ----------
+        parameter_set : str, default="default"
+            Not used: there is one set for all checks.
+
+        Returns
+        -------
+        list of dict
+            Two small networks: one with the defaults, and one that learns all weights and takes missing values.
+        """
+        return PANEL_SETTINGS
 
 
-class ESNClassifier(BaseClassifier):
+class ESNClassifier(_Panel, BaseClassifier):
     """`echolearn.ESNClassifier` for sktime: one label per series of any length and any number of channels.
 
     Parameters
@@ -78,44 +99,23 @@ class ESNClassifier(BaseClassifier):
     """
 
     _tags: ClassVar[Parameters] = {
-        **_PANEL,
+        **PANEL_TAGS,
         "capability:predict_proba": True,
         "capability:class_weight": True,
     }
+
+    _estimator = Classifier
 
     @parameters_of(Classifier, without=["layout"])
     def __init__(self, **parameters: object):
         super().__init__()
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
 
-    def _fit(self, X: Panel, y: Array) -> Self:
-        self.esn_ = Classifier(**chosen_parameters(self, Classifier)).fit(_sequences(X), y)
-        return self
-
-    def _predict(self, X: Panel) -> Array:
-        return np.asarray(self.esn_.predict(_sequences(X)))
-
     def _predict_proba(self, X: Panel) -> Array:
-        return np.asarray(self.esn_.predict_proba(_sequences(X)))
-
-    @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
-        """Return the parameters with which sktime checks this estimator.
-
-        Parameters
-        ----------
-        parameter_set : str, default="default"
-            Not used: there is one set for all checks.
-
-        Returns
-        -------
-        list of dict
-            Two small networks: one with the defaults, and one that learns all weights and takes missing values.
-        """
-        return checked_settings()
+        return np.asarray(self.esn_.predict_proba(time_first(X)))
 
 
-class ESNRegressor(BaseRegressor):
+class ESNRegressor(_Panel, BaseRegressor):
     """`echolearn.ESNRegressor` for sktime: one value per series of any length and any number of channels.
 
     Parameters
@@ -140,35 +140,14 @@ class ESNRegressor(BaseRegressor):
     True
     """
 
-    _tags: ClassVar[Parameters] = _PANEL
+    _tags: ClassVar[Parameters] = PANEL_TAGS
+
+    _estimator = Regressor
 
     @parameters_of(Regressor, without=["layout"])
     def __init__(self, **parameters: object):
         super().__init__()
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
-
-    def _fit(self, X: Panel, y: Array) -> Self:
-        self.esn_ = Regressor(**chosen_parameters(self, Regressor)).fit(_sequences(X), y)
-        return self
-
-    def _predict(self, X: Panel) -> Array:
-        return np.asarray(self.esn_.predict(_sequences(X)))
-
-    @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
-        """Return the parameters with which sktime checks this estimator.
-
-        Parameters
-        ----------
-        parameter_set : str, default="default"
-            Not used: there is one set for all checks.
-
-        Returns
-        -------
-        list of dict
-            Two small networks: one with the defaults, and one that learns all weights and takes missing values.
-        """
-        return checked_settings()
 
 
 class ESNForecaster(BaseForecaster):
@@ -200,7 +179,7 @@ class ESNForecaster(BaseForecaster):
     """
 
     _tags: ClassVar[Parameters] = {
-        **_EVERY,
+        **COMMON_TAGS,
         "y_inner_mtype": "pd.DataFrame",
         "X_inner_mtype": "pd.DataFrame",
         "capability:multivariate": True,
@@ -294,8 +273,7 @@ class ESNForecaster(BaseForecaster):
         list of dict
             Two small networks, for series of a dozen steps: one with fixed weights, one that learns them.
         """
-        small = {"hidden_units": 5, "connections": 3, "washout": 1, "ridge": 1.0}
-        return [{**small, "learn": "none"}, {**small, "epochs": 2}]
+        return [{**FORECASTER_SETTINGS, "learn": "none"}, {**FORECASTER_SETTINGS, "epochs": 2}]
 
 
 def _values(X: pd.DataFrame | None) -> Array | None:

@@ -1,6 +1,6 @@
 """Search for good settings of an estimator with Optuna, and backtests of forecasts from rolling origins."""
 
-from echolearn.tuning.backtesting import backtest
-from echolearn.tuning.search import tune
+from echolearn.tuning._backtest import backtest
+from echolearn.tuning._search import tune
 
 __all__ = ["backtest", "tune"]

@@ -12,10 +12,9 @@ import pytest
 import toys
 from clusters import SMALL, assert_same_bits
 from echolearn import ESNClassifier
-from echolearn.cluster import executor
-from echolearn.cluster.connection import on
-from echolearn.cluster.dealing import Dealer
+from echolearn.cluster import executor, on
 from echolearn.cluster.executor import ClusterExecutor
+from echolearn.cluster.tasks import Dealer
 from echolearn.cluster.worker import do_piece, work
 from echolearn.exceptions import CheckpointError, EchoStateWarning
 from echolearn.fitting.ensemble import Overseer
@@ -30,7 +29,7 @@ ENSEMBLE = {**SMALL, "hidden_units": 40, "ensemble": 4}
 @pytest.fixture
 def small_parts(monkeypatch):
     """Let small data be placed in many parts; groups are not made smaller, because the workers would not know of it."""
-    monkeypatch.setattr(executor, "FRAMES", 50)
+    monkeypatch.setattr(executor, "MIN_FRAMES_PER_PART", 50)
 
 
 @pytest.fixture
@@ -82,7 +81,10 @@ def test_the_memory_that_workers_have_for_the_data(client, monkeypatch):
     with on(client) as used:
         data = Dataset.place(X, y, 4, per_step=True, dtype="float32")
         assert used.holds(data)  # these workers have no limit
-        for limit, fits in ((8 * numbers / executor.WHOLE, True), (8 * numbers / executor.WHOLE - 100, False)):
+        for limit, fits in (
+            (8 * numbers / executor.WHOLE_MEMORY_SHARE, True),
+            (8 * numbers / executor.WHOLE_MEMORY_SHARE - 100, False),
+        ):
             workers = {"a": {"memory_limit": 1e12}, "b": {"memory_limit": limit}, "c": {"memory_limit": 0}}
             monkeypatch.setattr(used.client, "scheduler_info", lambda n_workers, w=workers: {"workers": w})
             assert used.holds(data) == fits
@@ -95,11 +97,11 @@ def test_a_network_whose_worker_is_killed_is_fitted_again(client, three_workers,
     settings = {**ENSEMBLE, "epochs": 4, "patience": None, "refine_epochs": 0, "random_state": 0}
     here = ESNClassifier(**settings).fit(X, y)
     alive = [process for process in running if process.poll() is None]
-    rows, heard, hear = [], [], Overseer.hear
+    rows, received, receive = [], [], Overseer.receive
 
     def noted(self, number, message):
-        heard.append((number, *message[:1], *(row["epoch"] for row in message[1:] if isinstance(row, dict))))
-        return hear(self, number, message)
+        received.append((number, *message[:1], *(row["epoch"] for row in message[1:] if isinstance(row, dict))))
+        return receive(self, number, message)
 
     def kill_two(row):
         rows.append((row["network"], row["epoch"]))
@@ -107,15 +109,15 @@ def test_a_network_whose_worker_is_killed_is_fitted_again(client, three_workers,
             for process in alive[:2]:
                 process.send_signal(signal.SIGKILL)
 
-    monkeypatch.setattr(Overseer, "hear", noted)
+    monkeypatch.setattr(Overseer, "receive", noted)
     more = {"checkpoint": tmp_path} if checkpoint else {}
     there = ESNClassifier(**settings).fit(X, y, callback=kill_two, engine=client, **more)
     assert_same_bits(here, there)
     assert len(rows) == len(set(rows))  # no epoch is passed on to the callback twice
     # With a checkpoint, the epoch of a worker that dies between saving and reporting is not repeated, and not reported.
     assert 16 - 2 * checkpoint <= len(rows) <= 16
-    assert sum(kind == "begin" for _, kind, *_ in heard) > 4  # a network has begun again,
-    epochs = [h for h in heard if h[1] == "epoch"]
+    assert sum(kind == "begin" for _, kind, *_ in received) > 4  # a network has begun again,
+    epochs = [h for h in received if h[1] == "epoch"]
     assert checkpoint or len(epochs) > len(set(epochs))  # from its start, or from its checkpoint
     if checkpoint:
         assert len(epochs) <= len(set(epochs)) + 2
@@ -180,7 +182,7 @@ def test_ctrl_c_keeps_what_was_learned(client, ctrl_c):
 
 
 def test_ctrl_c_while_the_client_waits_for_reports(client, ctrl_c):
-    stop, waits, heard = threading.Event(), threading.Event(), []
+    stop, waits, received = threading.Event(), threading.Event(), []
 
     class Waiting:
         """The queue of reports, at which the client waits after the first one until Ctrl-C comes."""
@@ -189,7 +191,7 @@ def test_ctrl_c_while_the_client_waits_for_reports(client, ctrl_c):
             self.queue, self.close = queue, queue.close
 
         def get(self, timeout):
-            if stop.is_set() or not heard:
+            if stop.is_set() or not received:
                 return self.queue.get(timeout=timeout)
             waits.set()
             return self.queue.client.sync(asyncio.sleep, 600)
@@ -199,14 +201,14 @@ def test_ctrl_c_while_the_client_waits_for_reports(client, ctrl_c):
             pass
         return answer
 
-    def hear(number, message):
-        heard.append(number)
+    def receive(number, message):
+        received.append(number)
         return "end" if stop.is_set() else None
 
     press = threading.Thread(target=lambda: waits.wait() and ctrl_c(), daemon=True)
     press.start()
     with on(client) as used:
-        dealer = Dealer(used, hear, stop=stop, failed=threading.Event())
+        dealer = Dealer(used, receive, stop=stop, failed=threading.Event())
         dealer.reports = Waiting(dealer.reports)
         assert dealer.deal(piece, [_echoes()], 4) == ["end"] * 4
     press.join()
@@ -241,11 +243,11 @@ def test_pieces_end_and_queues_are_forgotten_after_a_second_ctrl_c(client, ctrl_
         while True:
             report(number)
 
-    def hear(number, message):
+    def receive(number, message):
         ctrl_c()
 
     with on(client) as used:
-        dealer = Dealer(used, hear, stop=stop, failed=threading.Event())
+        dealer = Dealer(used, receive, stop=stop, failed=threading.Event())
         with pytest.raises(KeyboardInterrupt):
             dealer.deal(piece, [_echoes()], 3)
     assert stop.is_set()
@@ -301,14 +303,14 @@ def test_a_network_that_fails_ends_the_fit(client):
             time.sleep(0.05)
         return number
 
-    def hear(number, message):
+    def receive(number, message):
         assert number == message
         return "end" if failed.is_set() else None
 
     with on(client) as used:
         data = _echoes()
         with pytest.raises(ZeroDivisionError, match="in a piece"):
-            Dealer(used, hear, stop=stop, failed=failed).deal(piece, [data], 3)
+            Dealer(used, receive, stop=stop, failed=failed).deal(piece, [data], 3)
         failed.clear()
         found = Dealer(used, lambda *_: 1, stop=stop, failed=failed).deal(
             lambda number, datasets, report: number * report(number), [data], 7

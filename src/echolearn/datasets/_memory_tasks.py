@@ -12,12 +12,12 @@ from echolearn.validation import as_generator, check_integer
 Series = NDArray[np.float64]
 
 # alpha, beta, gamma, delta of `narma`, by order
-NARMA = {10: (0.3, 0.05, 1.5, 0.1), 30: (0.2, 0.004, 1.5, 0.201)}
+NARMA_COEFFICIENTS = {10: (0.3, 0.05, 1.5, 0.1), 30: (0.2, 0.004, 1.5, 0.201)}
 NARMA_DRAWS = 20  # of u before giving up
-NARMA_DIVERGED = 1e3
+NARMA_DIVERGED_VALUE = 1e3
 
 # The frequencies of the literature, one per oscillator.
-FREQUENCIES = (0.2, 0.311, 0.42, 0.51, 0.63, 0.74, 0.85, 0.97, 1.08, 1.19, 1.27, 1.32)
+MSO_FREQUENCIES = (0.2, 0.311, 0.42, 0.51, 0.63, 0.74, 0.85, 0.97, 1.08, 1.19, 1.27, 1.32)
 
 
 def narma(
@@ -79,9 +79,11 @@ def narma(
     True
     """
     steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
-    if not isinstance(order, Integral) or order not in NARMA:
-        raise ValueError(f"order={order!r}; expected one of {sorted(NARMA)}, the systems of the literature.")
-    alpha, beta, gamma, delta = NARMA[order]
+    if not isinstance(order, Integral) or order not in NARMA_COEFFICIENTS:
+        raise ValueError(
+            f"order={order!r}; expected one of {sorted(NARMA_COEFFICIENTS)}, the systems of the literature."
+        )
+    alpha, beta, gamma, delta = NARMA_COEFFICIENTS[order]
     rng = as_generator(random_state)
     for _ in range(NARMA_DRAWS):
         u = rng.uniform(0.0, 0.5, discard + steps + order - 1)
@@ -89,7 +91,7 @@ def narma(
         for t in range(order - 1, len(u)):
             past = y[t - order + 1 : t + 1].sum()
             y[t + 1] = alpha * y[t] + beta * y[t] * past + gamma * u[t - order + 1] * u[t] + delta
-            if y[t + 1] > NARMA_DIVERGED:
+            if y[t + 1] > NARMA_DIVERGED_VALUE:
                 break
         else:
             return u[-steps:, None], y[-steps:, None]
@@ -138,9 +140,9 @@ def mso(steps: int, oscillators: int = 8) -> Series:
     """
     steps = check_integer("steps", steps, 1)
     count = check_integer("oscillators", oscillators, 1)
-    if count > len(FREQUENCIES):
+    if count > len(MSO_FREQUENCIES):
         raise ValueError(
-            f"oscillators={count}; expected at most {len(FREQUENCIES)}, the frequencies of the literature."
+            f"oscillators={count}; expected at most {len(MSO_FREQUENCIES)}, the frequencies of the literature."
         )
     t = np.arange(steps)[:, None]
-    return np.asarray(np.sin(t * np.array(FREQUENCIES[:count])).sum(axis=1, keepdims=True))
+    return np.asarray(np.sin(t * np.array(MSO_FREQUENCIES[:count])).sum(axis=1, keepdims=True))

@@ -11,65 +11,36 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from echolearn.forecasting.seasons import find_seasons, seasons_of_index
-from echolearn.tuning.measures import crps, mase, rmsse, seasonal_scale, smape
 from echolearn.validation import Array, SequencesLike, check_integer
 
-if TYPE_CHECKING:  # optional
+if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-PATHS = 200  # sample paths behind each CRPS
+
+PATHS_PER_CRPS = 200  # sample paths behind each CRPS
 COVERAGES = (0.8, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The forecasts from one origin.
+    """The forecasts from one origin."""
 
-    Attributes
-    ----------
-    series : int
-        The index of the series, from 0.
-    known : int
-        The number of values that were known.
-    past : array of shape (n_steps,)
-        The values that were known.
-    truth : array of shape (horizon,)
-        The values that followed.
-    forecasts : dict of str to array of shape (horizon,)
-        The forecasts, by the names of the methods.
-    bounds : dict of float to (array, array)
-        The lower and upper bounds of the model's intervals, by their coverage.
-    crps : float or None
-        The CRPS of the model's sample paths, in the units of the series.
-    season : int
-        The season that the measures and the seasonal naive forecast use.
-    """
-
-    series: int
-    known: int
-    past: Array
-    truth: Array
-    forecasts: dict[str, Array]
-    bounds: dict[float, tuple[Array, Array]]
-    crps: float | None
-    season: int
+    series: int  # the index of the series, from 0
+    known: int  # the number of values that were known
+    past: Array  # (n_steps,): the values that were known
+    truth: Array  # (horizon,): the values that followed
+    forecasts: dict[str, Array]  # (horizon,): the forecasts, by the names of the methods
+    bounds: dict[float, tuple[Array, Array]]  # the lower and upper bounds of the model's intervals, by their coverage
+    crps: float | None  # the CRPS of the model's sample paths, in the units of the series
+    season: int  # the season that the measures and the seasonal naive forecast use
 
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """The forecasts and scores that `backtest` returns.
+    """The forecasts and scores that `backtest` returns."""
 
-    Attributes
-    ----------
-    origins : list of Origin
-        The forecasts from every origin.
-    scores : dict of str to dict
-        The scores of each method: the means of MASE, sMAPE, RMSSE and CRPS (in the unit of MASE) over the origins. The
-        model also has the share of values inside its intervals, under names such as "coverage 0.8".
-    """
-
-    origins: list[Origin]
+    origins: list[Origin]  # the forecasts from every origin
 
     @property
     def scores(self) -> dict[str, dict[str, float]]:
@@ -96,13 +67,7 @@ class Backtest:
         return "\n".join(lines)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the scores as a DataFrame of pandas, one row per method.
-
-        Returns
-        -------
-        DataFrame
-            One row per method and one column per measure.
-        """
+        """Return the scores as a DataFrame of pandas, one row per method."""
         try:
             import pandas as pd
         except ImportError:
@@ -110,20 +75,7 @@ class Backtest:
         return pd.DataFrame.from_dict(self.scores, orient="index")
 
     def plot(self, origin: int = -1, ax: Axes | None = None) -> Axes:
-        """Draw the forecasts from one origin beside the truth, with the widest intervals of the model.
-
-        Parameters
-        ----------
-        origin : int, default=-1
-            The index of the origin; -1 is the last one.
-        ax : matplotlib Axes, default=None
-            The axes to draw into. None: those of a new figure.
-
-        Returns
-        -------
-        Axes
-            The axes that were drawn into.
-        """
+        """Draw the forecasts from one origin beside the truth, with the widest intervals of the model."""
         try:
             import matplotlib.pyplot as plt
         except ImportError:
@@ -250,7 +202,7 @@ def _from_origin(
                 lower, upper = fitted.forecast_interval(horizon, coverage)
                 bounds[float(coverage)] = np.asarray(lower), np.asarray(upper)
         if hasattr(fitted, "forecast_paths"):
-            score = crps(truth, np.asarray(fitted.forecast_paths(horizon, PATHS)))
+            score = crps(truth, np.asarray(fitted.forecast_paths(horizon, PATHS_PER_CRPS)))
     else:
         method = cast("Callable[[object, int], ArrayLike]", model)
         forecast = np.asarray(method(past, horizon), dtype=np.float64).reshape(horizon)
@@ -295,3 +247,46 @@ def _inside(origin: Origin, coverage: float) -> float:
 def _mean(values: Sequence[float]) -> float:
     finite = [v for v in values if np.isfinite(v)]
     return float(np.mean(finite)) if finite else float("nan")
+
+
+# Errors of forecasts that can be compared between series
+
+
+def seasonal_scale(known: Array, season: int, power: int = 1) -> float:
+    """Return the mean absolute (power=1) or root mean squared (2) error of repeating the last season, over `known`."""
+    lag = season if len(known) > season else 1
+    change = np.abs(known[lag:] - known[:-lag])
+    change = change[~np.isnan(change)]
+    if not len(change):
+        return float("nan")
+    return float((change**power).mean() ** (1 / power)) or float("nan")
+
+
+def mase(truth: Array, forecast: Array, scale: float) -> float:
+    """Return the mean absolute error in units of that of repeating the last season."""
+    return float(np.nanmean(np.abs(truth - forecast)) / scale)
+
+
+def rmsse(truth: Array, forecast: Array, scale: float) -> float:
+    """Return the root mean squared error in units of that of repeating the last season."""
+    return float(np.sqrt(np.nanmean((truth - forecast) ** 2)) / scale)
+
+
+def smape(truth: Array, forecast: Array) -> float:
+    """Return the symmetric mean absolute percentage error, 0 to 200."""
+    size = np.abs(truth) + np.abs(forecast)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.where(size > 0, 200 * np.abs(truth - forecast) / size, 0.0)
+    return float(np.nanmean(np.where(np.isnan(truth), np.nan, shares)))
+
+
+def crps(truth: Array, paths: Array) -> float:
+    """Return the mean continuous ranked probability score of sample paths (n, ...) for truth (...).
+
+    E|X - y| - E|X - X'| / 2, the second mean over all pairs by their order; of one path it is the absolute error.
+    """
+    n = len(paths)
+    ordered = np.sort(paths, axis=0)
+    weights = (2 * np.arange(1, n + 1) - n - 1).reshape(-1, *[1] * truth.ndim)
+    spread = (weights * ordered).sum(axis=0) / n**2
+    return float(np.nanmean(np.abs(paths - truth).mean(axis=0) - spread))

@@ -17,13 +17,13 @@ Options = tuple[float, float] | list[object]  # a range, searched evenly in its 
 Space = Mapping[str, tuple[float, float] | Sequence[object]]  # as a user gives it
 
 # The ridge and the penalty of the softmax readout are absent: every fit chooses them itself.
-FIXED: dict[str, Options] = {
+FIXED_WEIGHTS_SPACE: dict[str, Options] = {
     "spectral_radius": (0.2, 1.0),
     "input_scaling": (0.01, 2.0),
     "bias_scaling": (0.01, 1.0),
     "leak": [(0.03, 0.9), (0.1, 1.0), (0.3, 1.0), 1.0],
 }
-LEARNED: dict[str, Options] = {**FIXED, "step_size": (0.001, 0.03)}
+LEARNED_WEIGHTS_SPACE: dict[str, Options] = {**FIXED_WEIGHTS_SPACE, "step_size": (0.001, 0.03)}
 
 
 def pipeline_prefix(estimator: BaseEstimator) -> str:
@@ -35,7 +35,11 @@ def checked_space(estimator: BaseEstimator, space: Space | None) -> dict[str, Op
     """Return the space by the names of the estimator's settings; ValueError where a name or a range is impossible."""
     known, prefix = estimator.get_params(), pipeline_prefix(estimator)
     if space is None:
-        space = FIXED if known[f"{prefix}learn"] == "none" or known[f"{prefix}epochs"] == 0 else LEARNED
+        space = (
+            FIXED_WEIGHTS_SPACE
+            if known[f"{prefix}learn"] == "none" or known[f"{prefix}epochs"] == 0
+            else LEARNED_WEIGHTS_SPACE
+        )
     if not isinstance(space, Mapping):
         raise TypeError(f"space={space!r:.80}; expected ranges and choices by the names of settings.")
     full: dict[str, Options] = {}

@@ -17,7 +17,7 @@ from echolearn.display.progress import clock
 from echolearn.display.report import Figure, document, figure_blocks, table_block
 from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.tuning.space import Options
+from echolearn.tuning._space import Options
 from echolearn.validation import Array
 
 if TYPE_CHECKING:
@@ -29,63 +29,22 @@ Settings = dict[str, Any]  # values of the types that the estimator's parameters
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial of a search: an estimator fitted and scored with certain settings.
+    """One trial of a search: an estimator fitted and scored with certain settings."""
 
-    Attributes
-    ----------
-    number : int
-        The index of the trial, from 0. Trial 0 has the estimator's own settings.
-    settings : dict
-        The value of every setting that was searched.
-    score : float or None
-        The score on held-out sequences, averaged over folds; greater is better. None if the trial was stopped early or
-        its score was not finite.
-    seconds : float
-        The time that the trial took.
-    curve : tuple of float
-        The held-out error after each epoch of the first fold. Empty for networks whose weights are not learned.
-
-    Examples
-    --------
-    >>> from echolearn.tuning.results import Trial
-    >>> Trial(0, {"leak": 0.3}, score=0.9, seconds=1.5).settings["leak"]
-    0.3
-    """
-
-    number: int
-    settings: Settings
-    score: float | None
-    seconds: float
-    curve: tuple[float, ...] = ()
+    number: int  # the index of the trial, from 0. Trial 0 has the estimator's own settings
+    settings: Settings  # the value of every setting that was searched
+    score: float | None  # on held-out sequences, averaged over folds; None if it was stopped early, or not finite
+    seconds: float  # the time that the trial took
+    curve: tuple[float, ...] = ()  # held-out error after each epoch of the first fold; empty if nothing is learned
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The result of `tune`: all trials, the best settings, and the fitted estimator.
+    """The result of `tune`: all trials, the best settings, and the fitted estimator."""
 
-    Attributes
-    ----------
-    trials : list of Trial
-        Every finished trial, in order.
-    space : dict
-        The range or the choices of every setting that was searched, by the setting's name in the estimator.
-    estimator : estimator or None
-        The estimator with the best settings, fitted on all of `X` and `y`. None with `refit=False`.
-
-    Examples
-    --------
-    >>> from echolearn.tuning.results import Trial, Tuning
-    >>> first, second = Trial(0, {"leak": 0.3}, 0.8, 1.0), Trial(1, {"leak": 1.0}, 0.9, 1.0)
-    >>> found = Tuning([first, second], {"leak": [0.3, 1.0]})
-    >>> found.best_settings, found.best_score
-    ({'leak': 1.0}, 0.9)
-    >>> found.summary()
-    'best of 2 trials: 0.9000 held out (trial 2), the initial settings 0.8000; 0 trials were stopped early.'
-    """
-
-    trials: list[Trial]
-    space: dict[str, Options]
-    estimator: BaseEstimator = field(default=None, repr=False)
+    trials: list[Trial]  # every finished trial, in order
+    space: dict[str, Options]  # of every setting that was searched, by its name in the estimator
+    estimator: BaseEstimator = field(default=None, repr=False)  # with the best settings, fitted on all data; or None
 
     def __repr__(self) -> str:
         finished = any(trial.score is not None for trial in self.trials)
@@ -111,13 +70,7 @@ class Tuning:
         return self.best.score
 
     def summary(self) -> str:
-        """Return the result in one sentence.
-
-        Returns
-        -------
-        str
-            The best score, the score of the initial settings, and how many trials were stopped early.
-        """
+        """Return the result in one sentence."""
         first = self.trials[0].score
         stopped = sum(trial.score is None for trial in self.trials)
         start = "" if first is None else f", the initial settings {first:.4f}"
@@ -130,13 +83,6 @@ class Tuning:
         """Write one self-contained HTML page: the best settings, a figure of the search, and every trial.
 
         The figure needs matplotlib (`pip install 'echolearn[report]'`); without matplotlib the page has no figure.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write, or to replace.
-        data : str, default ""
-            A name of the data, shown on the page.
         """
         write_atomically(Path(path), tuning_page(self, data).encode())
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.datasets.bounds import check_bounded
+from echolearn.datasets._bounds import check_bounded
 from echolearn.validation import check_integer, check_number, check_positive
 
 MAX_SUBSTEPS = 10**8  # of one series

@@ -7,7 +7,7 @@ from math import sinh
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.datasets.chaos import Point, Series, flow
+from echolearn.datasets._chaos import Point, Series, flow
 from echolearn.validation import as_generator, check_boolean, check_number, check_positive
 
 

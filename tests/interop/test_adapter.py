@@ -7,8 +7,7 @@ from inspect import signature
 import numpy as np
 import pytest
 
-from echolearn.interop.parameters import chosen_parameters, parameters_of
-from echolearn.interop.series import as_columns, one_or_many, time_first
+from echolearn.interop._adapter import as_columns, chosen_parameters, one_or_many, parameters_of, time_first
 
 
 class Estimator:

@@ -1,8 +1,8 @@
 """Work that is dealt to workers whole, such as the networks of an ensemble: each piece is one task with all the data.
 
 A piece reports to the client and waits for its answer, through queues of the scheduler. A report that was lost, with a
-Ctrl-C or with the worker's connection, is sent again, so `hear` may receive one twice. When a worker dies, its piece
-begins again elsewhere.
+Ctrl-C or with the worker's connection, is sent again: `receive` may be called with one twice. When a worker dies, its
+piece begins again elsewhere.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from uuid import uuid4
 from echolearn import __version__
 from echolearn.cluster import executor as executors
 from echolearn.cluster.executor import ClusterExecutor
-from echolearn.cluster.parts import Future, Parts
+from echolearn.cluster.remote_sequences import Future, Parts
 from echolearn.cluster.worker import do_piece
 from echolearn.exceptions import ClusterError
 from echolearn.sequences.dataset import Dataset
 
 Result = TypeVar("Result")
 Report = Callable[[object], Any]  # sends a message to the client and returns its answer
-Hear = Callable[[int, tuple[object, ...]], object]
+Receive = Callable[[int, tuple[object, ...]], object]
 Piece = Callable[[int, list[Dataset], Report], Result]
 
-PAUSE = 1.0  # seconds for which the client waits for a report before it looks at the workers
+REPORT_SECONDS = 1.0  # seconds for which the client waits for a report before it looks at the workers
 
 
 class Dealer:
     """Deals pieces of work to the workers of a cluster.
 
     piece(number, datasets, report): the work, which runs on a worker with the data in its memory; its result should be
-    small. hear(number, message): called in this process for every report, returns the answer. stop: set by a first
-    Ctrl-C, which must end the work by the answers of `hear`; a second one is raised. failed: set when a piece has
+    small. receive(number, message): called in this process for every report, returns the answer. stop: set by a first
+    Ctrl-C, which must end the work by the answers of `receive`; a second one is raised. failed: set when a piece has
     failed; the error is raised when the others have ended.
     """
 
     def __init__(
         self,
         executor: ClusterExecutor,
-        hear: Callable[[int, tuple[object, ...]], object],
+        receive: Receive,
         *,
         stop: Event,
         failed: Event,
     ) -> None:
-        self.executor, self.hear, self.stop, self.failed = executor, hear, stop, failed
+        self.executor, self.receive, self.stop, self.failed = executor, receive, stop, failed
         self.name = f"echolearn-reports-{uuid4().hex}"
         self.reports = self._queue(self.name)
         self.replies: dict[str, Any] = {}  # the queue of answers to each attempt at a piece
-        self.waiting = 0.0  # since when nothing was heard
+        self.waiting = 0.0  # since when nothing was received
 
     def _queue(self, name: str) -> Any:
         from distributed import Queue
@@ -131,9 +131,9 @@ class Dealer:
     def _serve(self) -> None:
         """Answer the next report, or give up where there is no worker left."""
         try:
-            sent = self.reports.get(timeout=PAUSE)
+            sent = self.reports.get(timeout=REPORT_SECONDS)
         except TimeoutError:
-            if time.monotonic() > self.waiting + executors.ALONE:
+            if time.monotonic() > self.waiting + executors.WORKERLESS_SECONDS:
                 self.executor.check_workers()
                 self.waiting = time.monotonic()
             return
@@ -143,5 +143,5 @@ class Dealer:
             return  # the piece is done
         if reply not in self.replies:
             self.replies[reply] = self._queue(reply)
-        answer = self.hear(number, message)
+        answer = self.receive(number, message)
         self.replies[reply].put(pickle.dumps((ordinal, answer)))

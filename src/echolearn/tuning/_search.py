@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,17 +21,17 @@ from echolearn.display.progress import Bar, clock, show_line
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import open_sequences
 from echolearn.sequences.targets import open_targets
-from echolearn.tuning.backtesting import backtest
-from echolearn.tuning.results import Settings, Tuning
-from echolearn.tuning.space import Options, Space, checked_space, initial_values, pipeline_prefix, suggested
-from echolearn.tuning.study import FINISHED, STEPS_PER_FOLD, finished_trials, import_optuna, opened_study
-from echolearn.validation import check_integer, check_pair
+from echolearn.tuning._backtest import backtest
+from echolearn.tuning._results import Settings, Trial, Tuning
+from echolearn.tuning._space import Options, Space, checked_space, initial_values, pipeline_prefix, suggested
+from echolearn.validation import check_integer, check_pair, check_path
 
-if TYPE_CHECKING:  # optional
+if TYPE_CHECKING:
     import optuna
 
+
 Sequences = ArrayLike | Sequence[ArrayLike]
-LONG = 100  # steps from which on one series is cut into folds of time
+MIN_FOLDED_STEPS = 100  # steps from which on one series is cut into folds of time
 Part = tuple[Sequences, Sequences]  # X and y
 Scoring = Callable[[BaseEstimator, Sequences, Sequences], float]
 
@@ -174,11 +177,11 @@ def _tune_forecaster(
     estimator: BaseEstimator, series: Sequences, options: Mapping[str, Options], how: _Search
 ) -> Tuning:
     """Search by the errors from rolling origins."""
-    given = open_sequences([np.asarray(s).reshape(np.shape(s)[0], -1) for s in _listed(series)], gaps=True)
-    horizon = getattr(estimator, "horizon", None) or max(1, int(given.lengths.min()) // 10)
+    sequences = open_sequences([np.asarray(s).reshape(np.shape(s)[0], -1) for s in _listed(series)], gaps=True)
+    horizon = getattr(estimator, "horizon", None) or max(1, int(sequences.lengths.min()) // 10)
     description = {
         "estimator": {k: _described(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
-        "data": Dataset(given.X, [x.astype("U") for x in given.X], None, True, np.dtype("U")).fingerprint(),
+        "data": Dataset(sequences.X, [x.astype("U") for x in sequences.X], None, True, np.dtype("U")).fingerprint(),
         "held out": f"{how.folds} origins, {horizon} steps",
         "scoring": "MASE",
         "space": {name: list(values) for name, values in options.items()},
@@ -240,9 +243,11 @@ def _described(value: object) -> str:
 
 def _fingerprint(part: Part) -> str:
     """Return a hash of sequences and targets, the targets as text: they may be of any type."""
-    given = open_sequences(part[0], gaps=True)
-    entries, per_step = open_targets(part[1], given, missing=True)
-    return Dataset(given.X, [np.asarray(e).astype("U") for e in entries], None, per_step, np.dtype("U")).fingerprint()
+    sequences = open_sequences(part[0], gaps=True)
+    entries, per_step = open_targets(part[1], sequences, missing=True)
+    return Dataset(
+        sequences.X, [np.asarray(e).astype("U") for e in entries], None, per_step, np.dtype("U")
+    ).fingerprint()
 
 
 def _with_settings(estimator: BaseEstimator, values: Settings) -> BaseEstimator:
@@ -255,25 +260,29 @@ def _splits(
     """Return pairs of a part to fit on and a part to score on."""
     if validation is not None:
         return [(data, validation)]
-    given = open_sequences(data[0], gaps=True)
-    entries, per_step = open_targets(data[1], given, missing=True)
-    if given.kind == "one" and per_step and folds >= 2 and len(given.X[0]) >= LONG:
+    sequences = open_sequences(data[0], gaps=True)
+    entries, per_step = open_targets(data[1], sequences, missing=True)
+    if sequences.kind == "one" and per_step and folds >= 2 and len(sequences.X[0]) >= MIN_FOLDED_STEPS:
         return [
-            ((given.X[0][train], entries[0][train]), (given.X[0][test], entries[0][test]))
-            for train, test in TimeSeriesSplit(folds).split(given.X[0])
+            ((sequences.X[0][train], entries[0][train]), (sequences.X[0][test], entries[0][test]))
+            for train, test in TimeSeriesSplit(folds).split(sequences.X[0])
         ]
-    if given.kind == "one" or folds < 2 or len(given.X) < folds:
+    if sequences.kind == "one" or folds < 2 or len(sequences.X) < folds:
         raise ValueError(
-            f"{folds} folds of {len(given.X)} sequence(s): expected a list of sequences, at least as many as folds, "
-            f"one series of {LONG} steps or more, and folds >= 2. Cut X into sequences, or give validation=(X, y)."
+            f"{folds} folds of {len(sequences.X)} sequence(s): expected a list of sequences, at least as many as "
+            f"folds, one series of {MIN_FOLDED_STEPS} steps or more, and folds >= 2. Cut X into sequences, or give "
+            "validation=(X, y)."
         )
     kind = StratifiedKFold if is_classifier(estimator) and not per_step else KFold
     folding = kind(folds, shuffle=True, random_state=random_state)
 
-    def part(which: Sequence[int]) -> Part:
-        return [given.X[i] for i in which], [entries[i] for i in which]
+    def sequences_of(which: Sequence[int]) -> Part:
+        return [sequences.X[i] for i in which], [entries[i] for i in which]
 
-    return [(part(train), part(test)) for train, test in folding.split(given.X, None if per_step else entries)]
+    return [
+        (sequences_of(train), sequences_of(test))
+        for train, test in folding.split(sequences.X, None if per_step else entries)
+    ]
 
 
 def _run_trial(
@@ -339,7 +348,7 @@ class _Progress(Bar):
 
     @property
     def finished(self) -> int:
-        return sum(t.state.name in FINISHED for t in self.study.trials)
+        return sum(t.state.name in FINISHED_STATES for t in self.study.trials)
 
     def show_last(self) -> None:
         if not self.shown:
@@ -350,3 +359,89 @@ class _Progress(Bar):
         best = self.study.best_value
         text = f"trial {finished}/{self.total}  {score}  best {best:.4f}  {clock(left)} left"
         self.step(finished, text, {"best score": best})
+
+
+# The record of a search in Optuna's terms
+
+
+FINISHED_STATES = ("COMPLETE", "PRUNED")
+STEPS_PER_FOLD = 100_000  # Optuna knows one kind of step: epoch e of fold f is step STEPS_PER_FOLD * f + e
+Description = dict[str, Any]  # JSON
+
+
+def import_optuna() -> ModuleType:
+    """Return Optuna, or raise an ImportError that says how to install it."""
+    try:
+        import optuna
+    except ImportError as problem:
+        raise ImportError("tuning needs Optuna; install it with: pip install 'echolearn[tune]'") from problem
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    module: ModuleType = optuna
+    return module
+
+
+@contextmanager
+def opened_study(
+    storage: str | Path | None, random_state: int, description: Mapping[str, object]
+) -> Iterator[optuna.Study]:
+    """Yield the study that `storage` holds, or a new one; ValueError where it holds a search of another description.
+
+    `description["own"]` holds the values of the first trial.
+    """
+    optuna = import_optuna()
+    with _opened_storage(storage) as opened:
+        study = optuna.create_study(direction="maximize", storage=opened, study_name="echolearn", load_if_exists=True)
+        plain: Description = json.loads(json.dumps(description, default=str))
+        _check_description(study, plain, storage)
+        if not any(t.state.name in (*FINISHED_STATES, "WAITING") for t in study.trials):
+            study.enqueue_trial(plain["own"])
+        # The seed depends on the number of trials: a resumed search must not propose its first trials again.
+        study.sampler = optuna.samplers.TPESampler(seed=(random_state + len(study.trials)) % 2**32)
+        study.pruner = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2)
+        yield study
+
+
+@contextmanager
+def _opened_storage(storage: str | Path | None) -> Iterator[optuna.storages.BaseStorage | None]:
+    """Yield Optuna's storage, closed afterwards; None for memory."""
+    if storage is None:
+        yield None
+        return
+    path = check_path("storage", storage)
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"storage={storage}: its folder does not exist.")
+    opened = import_optuna().storages.RDBStorage(f"sqlite:///{path}")
+    try:
+        yield opened
+    finally:
+        opened.remove_session()
+        opened.engine.dispose()
+
+
+def _check_description(study: optuna.Study, description: Description, storage: str | Path | None) -> None:
+    stored = study.user_attrs.get("about")
+    if stored is None:
+        study.set_user_attr("about", description)
+    elif stored != description:
+        names = ", ".join(name for name in description if stored.get(name) != description[name])
+        raise ValueError(
+            f"{storage} holds another search: {names} differ. Use the same estimator, data and space to resume it, or "
+            "another file to start a new search."
+        )
+
+
+def finished_trials(study: optuna.Study, space: Mapping[str, Options]) -> list[Trial]:
+    """Return the finished trials of a study, numbered in order."""
+    found: list[Trial] = []
+    for trial in study.trials:
+        if trial.state.name not in FINISHED_STATES:
+            continue
+        values = {name: _value(trial.params[name], options) for name, options in space.items()}
+        curve = tuple(-v for step, v in sorted(trial.intermediate_values.items()) if step < STEPS_PER_FOLD)
+        score = trial.value if trial.state.name == "COMPLETE" else None
+        found.append(Trial(len(found), values, score, trial.duration.total_seconds(), curve))
+    return found
+
+
+def _value(stored: Any, options: Options) -> object:
+    return options[stored] if isinstance(options, list) else stored

@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from echolearn import ESNForecaster, backtest
 from echolearn.tuning import tune
-from echolearn.tuning.measures import crps, seasonal_scale, smape
+from echolearn.tuning._backtest import crps, seasonal_scale, smape
 
 T = np.arange(72)
 SERIES = 30 + 0.3 * T + 5 * np.sin(2 * np.pi * T / 12) + np.random.default_rng(0).normal(size=72)

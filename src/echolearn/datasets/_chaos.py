@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn.datasets.bounds import DIVERGED, check_bounded, check_start
+from echolearn.datasets._bounds import DIVERGED_VALUE, check_bounded, check_start
 from echolearn.validation import check_integer, check_number, check_positive
 
 Series = NDArray[np.float64]
@@ -177,7 +177,7 @@ def flow(
             x += h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
             y += h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
             z += h / 6 * (k1[2] + 2 * k2[2] + 2 * k3[2] + k4[2])
-        if not abs(x) + abs(y) + abs(z) < DIVERGED:
+        if not abs(x) + abs(y) + abs(z) < DIVERGED_VALUE:
             break
         series[t] = x, y, z
     return check_bounded(series, name)[discard:]
@@ -231,7 +231,7 @@ def henon(steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0
     series = np.full((discard + steps, 2), np.nan)
     for t in range(len(series)):
         x, y = 1 - a * x * x + y, b * x
-        if not abs(x) < DIVERGED:
+        if not abs(x) < DIVERGED_VALUE:
             break
         series[t] = x, y
     return check_bounded(series, "henon")[discard:]

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from echolearn.validation import finite_array
 
-DIVERGED = 1e6  # none of the systems here returns from so far away
+DIVERGED_VALUE = 1e6  # none of the systems here returns from so far away
 
 
 def check_start(value: ArrayLike, dimensions: int) -> tuple[float, ...]:

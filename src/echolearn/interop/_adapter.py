@@ -1,0 +1,105 @@
+"""What the adapters of sktime and aeon share: the parameters of our estimators, panels, one target per case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from echolearn.estimators import ESNClassifier, ESNRegressor
+from echolearn.fitting.settings import Parameters
+from echolearn.validation import Array
+
+if TYPE_CHECKING:  # an optional dependency
+    import pandas as pd
+
+    Panel = Array | Sequence[Array] | Sequence[pd.DataFrame]
+
+Constructor = Callable[..., None]
+# with which other libraries check classifiers and regressors (the defaults, and all weights learned) and forecasters
+PANEL_SETTINGS: list[Parameters] = [
+    {"hidden_units": 8},
+    {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"},
+]
+FORECASTER_SETTINGS: Parameters = {"hidden_units": 5, "connections": 3, "washout": 1, "ridge": 1.0}
+
+
+def parameters_of(estimator: type, *, without: Iterable[str] = ()) -> Callable[[Constructor], Constructor]:
+    """Return a decorator for `__init__`: it takes, stores and shows the parameters of another class beside its own.
+
+    Libraries read the signature of a constructor to find out what can be set, cloned and searched over. The signature
+    is the other class's as it is, so that a parameter that is added there is here too. without: names that the adapter
+    decides on itself.
+    """
+    theirs = [p for name, p in signature(estimator).parameters.items() if name not in set(without)]
+
+    def decorate(init: Constructor) -> Constructor:
+        own = [p for p in signature(init).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        names = {p.name for p in own}
+        first, *rest = own
+        merged = [first, *_in_order([*(p for p in theirs if p.name not in names), *rest])]
+        shown = signature(init).replace(parameters=merged)
+
+        @wraps(init)
+        def constructor(self: object, *args: object, **kwargs: object) -> None:
+            bound = shown.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            arguments = dict(list(bound.arguments.items())[1:])
+            for name, value in arguments.items():
+                setattr(self, name, value)
+            init(self, **arguments)
+
+        constructor.__signature__ = shown  # type: ignore[attr-defined]
+        return constructor
+
+    return decorate
+
+
+def _in_order(parameters: list[Parameter]) -> list[Parameter]:
+    """Return parameters as a signature needs them: keyword-only ones last."""
+    return sorted(parameters, key=lambda p: p.kind)
+
+
+def chosen_parameters(adapter: object, estimator: type) -> Parameters:
+    """Return the parameters of an adapter that its estimator has too."""
+    return {name: getattr(adapter, name) for name in signature(estimator).parameters if hasattr(adapter, name)}
+
+
+def time_first(panel: Panel) -> list[Array]:
+    """Return one array (n_steps, n_channels) per case.
+
+    panel: array (n_cases, n_channels, n_steps), or a list of arrays (n_channels, n_steps) or tables of pandas (one row
+    per step) of any lengths.
+    """
+    return [
+        case.to_numpy(dtype=np.float64)
+        if hasattr(case, "to_numpy")
+        else np.ascontiguousarray(np.asarray(case, dtype=np.float64).T)
+        for case in panel
+    ]
+
+
+def one_or_many(values: Array) -> Array:
+    """Return a series (n_steps, 1) as (n_steps,), and one with several columns as it is."""
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def as_columns(values: Array) -> Array:
+    """Return a series (n_steps,) as one column; one with several columns as it is."""
+    return values[:, None] if values.ndim == 1 else values
+
+
+class PanelAdapter:
+    """A mixin for the classifiers and regressors of other libraries: one target per case of a panel."""
+
+    _estimator: ClassVar[type[ESNClassifier] | type[ESNRegressor]]
+
+    def _fit(self, X: Panel, y: Array) -> Self:
+        self.esn_ = self._estimator(**chosen_parameters(self, self._estimator)).fit(time_first(X), y)
+        return self
+
+    def _predict(self, X: Panel) -> Array:
+        return np.asarray(self.esn_.predict(time_first(X)))
