@@ -29,6 +29,13 @@ def test_help_imports_nothing_slow() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_recognition_loads_neither_the_experiments_nor_the_exports() -> None:
+    code = "import sys, echolearn.cli.recognize\nprint(*sorted(m for m in sys.modules if m.startswith('echolearn.')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "echolearn.speech.recognition" in loaded
+    assert not [m for m in loaded if m.split(".")[1] in ("paper", "export", "tuning", "interop")]
+
+
 def test_the_list_of_commands_has_the_first_sentence_of_each() -> None:
     with click.Context(main) as context:
         for name, (_, line) in COMMANDS.items():
