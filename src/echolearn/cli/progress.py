@@ -10,14 +10,13 @@ from typing import Generic, Self, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 
-from echolearn.display.progress import clock
+from echolearn.display.progress import StageProgress, clock
 
 SECONDS_BETWEEN_LINES = 5.0  # seconds between two plain lines about the same thing
 MIN_KNOWN_SHARE = 0.01  # of the work: before that, compilation and the like hide the speed
 
 Job = TypeVar("Job", bound=Hashable)
 EpochRow = dict[str, float]  # a row of an estimator's history_
-StageProgress = Callable[[str, int, int], None]  # what, done, total: as corpora and aligners call it
 
 
 def stderr() -> Console:

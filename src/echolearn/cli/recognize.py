@@ -14,14 +14,15 @@ import click
 
 from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.options import FILE, PATH, CorpusOptions, corpus_options, part_option, word_options
-from echolearn.cli.progress import StageProgress, stage_progress, stderr
+from echolearn.cli.progress import stage_progress, stderr
+from echolearn.display.progress import StageProgress
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
 from echolearn.speech import read_channels
+from echolearn.speech._features import Frames
 from echolearn.speech._sources.utterances import AUDIO_ENDINGS, pair_files
-from echolearn.speech._typing import Frames
 from echolearn.speech.formats import Recognised, write_results
 from echolearn.speech.formats._textgrid import textgrid_of
 from echolearn.speech.formats._write import RESULT_FORMATS

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from echolearn.cli.progress import Display, StageProgress, TimeLeft, epoch_text, stage_progress, time_text
-from echolearn.display.progress import clock
+from echolearn.cli.progress import Display, TimeLeft, epoch_text, stage_progress, time_text
+from echolearn.display.progress import StageProgress, clock
 from echolearn.paper.cells import Cell, Outcome
 from echolearn.paper.fits import EpochRow
 from echolearn.paper.table1_report import TITLES

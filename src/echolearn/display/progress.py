@@ -29,6 +29,7 @@ LEFT_MARGIN, BOTTOM_MARGIN, TOP_MARGIN = 52.0, 20.0, 8.0
 MIN_CURVE_POINTS = 2  # points that make a curve
 ERROR_CURVES = {"error": "train", "valid_error": "valid"}  # what curves are shown of, and their names
 ENTROPY_CURVES = {"cross_entropy": "train", "valid_cross_entropy": "valid"}
+StageProgress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 _screen: ContextVar[Callable[[str], object] | None] = ContextVar("echolearn-screen", default=None)
 
 

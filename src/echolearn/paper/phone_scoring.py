@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from echolearn.display.progress import StageProgress
 from echolearn.estimators import ESNClassifier
 from echolearn.paper.fits import StateClassifier
 from echolearn.speech import Corpus, Evaluation, evaluate
+from echolearn.speech._features import Labels
 from echolearn.speech._phone_set import PhoneMap, fold, level_map, phones_of_states, split_state
-from echolearn.speech._typing import Labels, Progress
 from echolearn.speech.recognition._decoder import Decoder, learn_phone_task
 from echolearn.speech.recognition._phone_models import spoken_phones
 from echolearn.speech.recognition._search import Token
@@ -101,7 +102,7 @@ class PhoneScoring:
         """The classifier of phones whose boundaries are known, from the training labels."""
         return learn_segments(self.train_labels, self.names)
 
-    def tuned(self, probabilities: Probabilities, progress: Progress | None = None) -> TunedDecoder:
+    def tuned(self, probabilities: Probabilities, progress: StageProgress | None = None) -> TunedDecoder:
         """Return the decoder with the order and weights of the smallest phone error on the validation part."""
 
         def tuned(decoder: Decoder, choices: Mapping[str, Sequence[float]]) -> tuple[Decoder, float]:

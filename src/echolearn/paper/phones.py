@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from echolearn import __version__
-from echolearn.display.progress import clock
+from echolearn.display.progress import StageProgress, clock
 from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.estimators._stacked_base import draw_layers
 from echolearn.execution.memory import available_memory
@@ -42,7 +42,6 @@ from echolearn.paper.phone_scoring import (
 )
 from echolearn.paper.table1_report import aligned
 from echolearn.speech import Corpus, Evaluation, matched_pairs
-from echolearn.speech._typing import Progress as StageProgress
 from echolearn.speech.recognition._search import Token
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates

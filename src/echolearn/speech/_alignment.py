@@ -18,12 +18,12 @@ from numba import njit
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from echolearn.speech._features import boundary_time, first_frame
+from echolearn.display.progress import StageProgress
+from echolearn.speech._features import Frames, Labels, boundary_time, first_frame
 from echolearn.speech._labels import Segment
 from echolearn.speech._phone_set import STATES_PER_PHONE
 from echolearn.speech._text import raise_any
 from echolearn.speech._transcripts import Transcript, phone_names, too_few_frames, unknown_phones
-from echolearn.speech._typing import Frames, Labels, Progress
 
 _MIN_LEAVING, _MAX_LEAVING = 0.02, 0.95
 # Rounds of Viterbi re-estimation: from a flat start to segments, from segments, after each doubling.
@@ -66,7 +66,7 @@ def align(
     mixtures: int = 4,
     flat: bool = False,
     train: Sequence[int] | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> list[Alignment]:
     """Train a model on some utterances and align every utterance with it.
 
@@ -133,7 +133,7 @@ def train_aligner(
     *,
     mixtures: int = 4,
     flat: bool = False,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> Aligner:
     """Return a model trained on utterances and their phones; the parameters are those of `align`."""
     names = [phone_names(t) for t in transcripts]
@@ -218,7 +218,7 @@ class Aligner:
         self,
         features: Iterable[Frames],
         names: Sequence[Sequence[str]],
-        progress: Progress | None = None,
+        progress: StageProgress | None = None,
     ) -> list[Alignment]:
         """Align many utterances, one after another; only the features of one are in memory at a time."""
         aligned = []

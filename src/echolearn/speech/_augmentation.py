@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn.speech._audio import RATE_HZ
-from echolearn.speech._features import CEPSTRA, LIFTER, LOWEST_HZ, MEL_BANDS, from_bands, log_bands
-from echolearn.speech._typing import Frames
+from echolearn.speech._features import CEPSTRA, LIFTER, LOWEST_HZ, MEL_BANDS, Frames, from_bands, log_bands
 from echolearn.validation import Array
 
 _PROPORTIONAL_SHARE = 0.85  # of the band, up to which frequencies are multiplied; above, a line leads to the upper end

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from echolearn.display.facts import counted, one_line
+from echolearn.display.progress import StageProgress
 from echolearn.exceptions import Problem
-from echolearn.speech._features import CEPSTRA, FEATURE_COLUMNS, FRAME_SECONDS, FrameList
+from echolearn.speech._features import CEPSTRA, FEATURE_COLUMNS, FRAME_SECONDS, FrameList, Frames, Labels
 from echolearn.speech._labels import Segment, read_mlf, write_mlf
 from echolearn.speech._phone_set import state_names
 from echolearn.speech._preparation import default_cache, prepare
@@ -24,7 +25,6 @@ from echolearn.speech._sources.utterances import PARTS, CorpusFiles, match_label
 from echolearn.speech._synthetic.tree import DEFAULT_FRAMES, find_synthetic, synthetic_tree
 from echolearn.speech._text import raise_any
 from echolearn.speech._transcripts import Words, match_transcripts, read_transcripts, read_word_file, word_file
-from echolearn.speech._typing import Frames, Labels, Progress
 
 NORMALISATIONS = ("utterance", "corpus", "running")
 CORPUS_WORDS = "synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR"
@@ -196,7 +196,7 @@ def open_corpus(
     labels: str | Path | None = None,
     normalise: str = "utterance",
     transcripts: Sequence[str | Path] = (),
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> Corpus:
     """Open a corpus with its features and one state label per frame (docs/howto/speech.md).
 
@@ -302,7 +302,7 @@ def _from_audio(
     *,
     labels: str | Path | None,
     normalise: str,
-    progress: Progress | None,
+    progress: StageProgress | None,
 ) -> Corpus:
     utterances, master = files.utterances, None
     if not utterances:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from echolearn.display.facts import counted, one_line
 from echolearn.speech._audio import RATE_HZ
-from echolearn.speech._typing import Frames
 
 WINDOW_SAMPLES, SHIFT_SAMPLES = 400, 160
 FRAME_SECONDS = SHIFT_SAMPLES / RATE_HZ
@@ -29,6 +28,8 @@ DELTA_FRAMES = 2  # on each side, that a difference is fitted over, as in HTK an
 PRIOR_FRAMES = 100.0  # what the training part counts for, in frames, at the start of a running normalisation
 MAX_MEMORY_FRAMES = 3000.0  # that a running mean looks back to
 SMALLEST_DEVIATION = 1e-5
+Frames = NDArray[np.float32]  # (frames, columns)
+Labels = NDArray[np.int16]  # (frames,)
 
 
 def frame_count(samples: int) -> int:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from echolearn.display.progress import StageProgress
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.speech._alignment import train_aligner
 from echolearn.speech._audio import RATE_HZ, read_audio
@@ -28,6 +29,7 @@ from echolearn.speech._features import (
     FRAME_SECONDS,
     WINDOW_SAMPLES,
     FrameList,
+    Labels,
     frame_count,
     mfcc,
     normalised,
@@ -38,7 +40,6 @@ from echolearn.speech._phone_set import STATES_PER_PHONE, phones_of_states, spli
 from echolearn.speech._sources.utterances import CorpusFiles, Utterance
 from echolearn.speech._text import raise_any
 from echolearn.speech._transcripts import Transcript, check_segments, phone_names, too_few_frames, unknown_phones
-from echolearn.speech._typing import Labels, Progress
 
 MasterLabels = Mapping[str, list[Segment]]  # by the key of the utterance
 _CACHE_VERSION = 1  # raised whenever the same files would give other features or labels
@@ -107,7 +108,7 @@ def prepare(
     *,
     master: MasterLabels | None = None,
     normalise: str = "utterance",
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> Prepared:
     """Return the features (39 columns and their context) and state labels of every utterance.
 
@@ -135,7 +136,7 @@ def _key(files: CorpusFiles, master: MasterLabels | None, normalise: str) -> str
 
 
 def _build(
-    folder: Path, files: CorpusFiles, master: MasterLabels | None, normalise: str, progress: Progress | None
+    folder: Path, files: CorpusFiles, master: MasterLabels | None, normalise: str, progress: StageProgress | None
 ) -> None:
     """Write features.f32, corpus.json and labels.npy."""
     utterances, problems = files.utterances, list(files.problems)
@@ -172,7 +173,7 @@ def _write_features(
     utterances: Sequence[Utterance],
     normalise: str,
     problems: list[Problem],
-    progress: Progress | None,
+    progress: StageProgress | None,
 ) -> list[float]:
     """Write one utterance after another; return the seconds of each, 0 for one with a problem, which is appended."""
     seconds = []
@@ -321,7 +322,7 @@ def aligned_labels(
     transcripts: Sequence[Transcript],
     phones: Sequence[str],
     train: Sequence[int],
-    progress: Progress | None,
+    progress: StageProgress | None,
 ) -> list[Labels]:
     """Return one label per frame from an aligner, trained on at most 150,000 frames of the training part alone."""
     lengths = features.lengths()

@@ -25,6 +25,7 @@ from echolearn.speech._features import (
     FRAME_SECONDS,
     SHIFT_SAMPLES,
     WINDOW_SAMPLES,
+    Frames,
     RunningScale,
     frame_count,
     mfcc,
@@ -33,7 +34,6 @@ from echolearn.speech._features import (
     with_context,
     with_differences,
 )
-from echolearn.speech._typing import Frames
 
 NORMALISATIONS = {
     "utterance": "normalised per utterance",

@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypedDict
 
+from echolearn.display.progress import StageProgress
 from echolearn.exceptions import CorpusError, EspeakError
 from echolearn.speech._phone_set import ENGLISH
 from echolearn.speech._preparation import atomic_folder, default_cache
 from echolearn.speech._sources.utterances import PARTS, CorpusFiles, Utterance, pair_files
 from echolearn.speech._synthetic.espeak import INSTALL
 from echolearn.speech._synthetic.synthesis import LEXICON, Speaker, SpeakerReport, SynthesisJob, draw_speakers
-from echolearn.speech._typing import Progress
 
 DEFAULT_FRAMES = 100_000
 PAPER_FRAMES = 1_124_823  # the paper's training set; the tree's names and sentences suffice for more
@@ -66,7 +66,7 @@ def synthetic_tree(
     frames: int = DEFAULT_FRAMES,
     seed: int = 0,
     cache: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
     processes: int | None = None,
 ) -> Path:
     """Return the folder of a synthetic corpus, and write it first if it does not exist.
@@ -122,7 +122,7 @@ def _synthesise_all(
     root: Path,
     settings: Settings,
     speakers: Sequence[Speaker],
-    progress: Progress | None,
+    progress: StageProgress | None,
     processes: int | None,
 ) -> list[SpeakerReport]:
     """Write the files of all speakers; return their reports in the order of the speakers."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from echolearn.display.progress import StageProgress
 from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.speech._corpus import Corpus
-from echolearn.speech._typing import Progress
 from echolearn.speech.recognition._decoder import learn_phone_task, word_task
 from echolearn.speech.recognition._lexicon import Lexicon
 from echolearn.speech.recognition._ngrams import NGramModel, estimate
@@ -28,7 +28,7 @@ def learn_recognizer(
     order: int = 2,
     lexicon: Lexicon | None = None,
     language_model: NGramModel | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> Recognizer:
     """Return a recogniser made from a network that was fitted to the states of a corpus.
 
@@ -95,7 +95,7 @@ def learn_recognizer(
     return Recognizer(model, phones, words, corpus.recipe)
 
 
-def _of(level: str, progress: Progress | None) -> Progress | None:
+def _of(level: str, progress: StageProgress | None) -> StageProgress | None:
     """Return the progress of work that is done for phones and for words, under two names."""
     return None if progress is None else lambda what, done, total: progress(f"{level}: {what}", done, total)
 

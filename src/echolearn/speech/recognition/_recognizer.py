@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from echolearn import __version__
 from echolearn.display.facts import counted, one_line
+from echolearn.display.progress import StageProgress
 from echolearn.estimators import ESNClassifier, StackedClassifier, load
 from echolearn.estimators._functions import SingleEstimator, StackEstimator, estimator_of
 from echolearn.exceptions import ModelFileError
@@ -25,8 +26,8 @@ from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import restore_network
 from echolearn.persistence.save import model_parts
 from echolearn.speech._audio import FULL_SCALE, RATE_HZ, as_samples, refuse_path, resample, scale_problem
+from echolearn.speech._features import Frames
 from echolearn.speech._recipe import FeatureRecipe
-from echolearn.speech._typing import Frames, Progress
 from echolearn.speech.recognition._decoder import Decoder, PhoneTask, WordTask, word_task
 from echolearn.speech.recognition._file import NETWORK_PREFIX, check_arrays, restore_tasks, task_parts
 from echolearn.speech.recognition._lexicon import Lexicon
@@ -217,7 +218,7 @@ class Recognizer:
         words: bool | None = None,
         confidences: bool = False,
         pause: float | None = None,
-        progress: Progress | None = None,
+        progress: StageProgress | None = None,
         total: int | None = None,
     ) -> dict[str, Transcription]:
         """Return the phones and words that are recognised in many utterances.

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from echolearn.display.progress import StageProgress
 from echolearn.speech._phone_set import SILENCES, PhoneMap, fold
 from echolearn.speech._scoring import Evaluation, align_tokens, evaluate
-from echolearn.speech._typing import Progress
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
 from echolearn.speech.recognition._search import Token
 from echolearn.validation import Array
@@ -68,7 +68,7 @@ def tune_phones(
     *,
     phone_map: PhoneMap | None = None,
     choices: Mapping[str, Sequence[float]] = WEIGHT_CHOICES,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> tuple[Decoder, float]:
     """Return the decoder with the weights of the smallest phone error, and this error."""
 
@@ -79,7 +79,11 @@ def tune_phones(
 
 
 def tune_words(
-    decoder: Decoder, references: References, probabilities: Mapping[str, Array], *, progress: Progress | None = None
+    decoder: Decoder,
+    references: References,
+    probabilities: Mapping[str, Array],
+    *,
+    progress: StageProgress | None = None,
 ) -> tuple[Decoder, float]:
     """Return the decoder with the weights of the smallest word error, and this error."""
 
@@ -95,7 +99,7 @@ def tune(
     probabilities: Mapping[str, Array],
     *,
     choices: Mapping[str, Sequence[float]] = WEIGHT_CHOICES,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> tuple[Decoder, float]:
     """Choose the weights of a decoder one after another in two rounds, then the beam; return it and its error.
 
