@@ -18,7 +18,7 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.gradients import exact
 from echolearn.readout.network import probabilities
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._combination import bidirectional_reservoir
+from echolearn.reservoir._reservoir import bidirectional_reservoir
 from echolearn.sequences.batch import draw_minibatches, group_sequences, pack
 from echolearn.speech import normalised, warp_matrix, warped_copies, with_context, with_differences
 from echolearn.speech._augmentation import FACTOR_STEPS

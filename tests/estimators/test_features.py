@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import toys
 from echolearn import ES2NFeatures, ESNClassifier, ESNRegressor, FrameWise, Reservoir, ReservoirFeatures
-from echolearn.reservoir._combination import bidirectional_reservoir
+from echolearn.reservoir._reservoir import bidirectional_reservoir
 from echolearn.states import harvest
 from reference.toolkit import es2n_states
 

@@ -11,7 +11,7 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, Sta
 from echolearn.exceptions import ModelFileError
 from echolearn.fitting import settings as module
 from echolearn.fitting.settings import RULES, NetworkSettings, check
-from echolearn.reservoir._combination import bidirectional_reservoir
+from echolearn.reservoir._reservoir import bidirectional_reservoir
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.dataset import Dataset
 from echolearn.states import harvest

@@ -6,7 +6,7 @@ import pytest
 import reference as ref
 from echolearn.readout.summary import Summary, delayed, thresholds_of
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._combination import bidirectional_reservoir
+from echolearn.reservoir._reservoir import bidirectional_reservoir
 from echolearn.states import harvest
 
 rng = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import toys
 from echolearn import ESNRegressor, Reservoir
 from echolearn.reservoir import intrinsic_plasticity, synaptic_plasticity
 from echolearn.reservoir._activations import activate
-from echolearn.reservoir._combination import bidirectional_reservoir
 from echolearn.reservoir._plasticity import _towards_exponential, _towards_gaussian
+from echolearn.reservoir._reservoir import bidirectional_reservoir
 from echolearn.states import harvest
 
 

@@ -9,7 +9,7 @@ import networks
 import reference as ref
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS
-from echolearn.reservoir._combination import bidirectional_reservoir
+from echolearn.reservoir._reservoir import bidirectional_reservoir
 from echolearn.sequences.batch import LANES, pack, unpack
 from echolearn.sequences.targets import one_hot
 from echolearn.states import harvest

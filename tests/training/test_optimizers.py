@@ -18,6 +18,7 @@ from echolearn.training.optimizers import (
     logistic,
     logit,
     make_optimizer,
+    minimize_log,
     with_learned,
 )
 
@@ -191,3 +192,33 @@ def test_the_leak_of_a_reservoir_that_has_not_taken_a_step_is_kept_to_the_bit():
     resumed = LearnedWeights(r, "both", True, Adam())
     resumed.load_state_dict(*start.state_dict())
     np.testing.assert_array_equal(resumed.reservoir.leak, r.leak)
+
+
+def rosenbrock(weights):
+    """1e-12 at the minimum, W = (1, 1); the gradient by the names of the weights."""
+    x, y = weights["W"][0], weights["bias"][0]
+    value = 1e-12 + (1 - x) ** 2 + 100 * (y - x * x) ** 2
+    return value, {"W": np.array([-2 * (1 - x) - 400 * x * (y - x * x)]), "bias": np.array([200 * (y - x * x)])}
+
+
+def test_l_bfgs_lowers_the_logarithm_to_the_smallest_errors():
+    rows = []
+    start = {"W": np.array([-1.2]), "bias": np.array([1.0])}
+    minimize_log(rosenbrock, start, 200, lambda number, error, weights: rows.append((number, error, weights)))
+    assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
+    assert rows[-1][1] < 2e-12
+    np.testing.assert_allclose([rows[-1][2]["W"][0], rows[-1][2]["bias"][0]], 1, atol=1e-5)
+    np.testing.assert_array_equal(start["W"], [-1.2])  # left as it was
+
+
+def test_l_bfgs_ends_when_told_and_steps_back_from_errors_that_are_not_finite():
+    def fragile(weights):
+        if abs(weights["W"][0]) > 1.5:
+            raise FloatingPointError
+        return rosenbrock(weights)
+
+    rows = []
+    start = {"W": np.array([-1.2]), "bias": np.array([1.0])}
+    minimize_log(fragile, start, 50, lambda number, error, weights: rows.append(error) or number == 3)
+    assert len(rows) == 3
+    assert rows == sorted(rows, reverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.datasets._bounds import check_bounded
+from echolearn.datasets._chaos import check_bounded
 from echolearn.validation import as_generator, check_integer, check_number, check_positive
 
 

@@ -16,8 +16,8 @@ from echolearn.estimators._regressor import ESNRegressor
 from echolearn.fitting.data import check_names
 from echolearn.gradients.loss import GRADIENT_RULES
 from echolearn.reservoir import Reservoir
+from echolearn.reservoir._rules import RESERVOIR_RULES
 from echolearn.reservoir._topologies import Topology
-from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
 from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts

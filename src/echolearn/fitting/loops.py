@@ -26,9 +26,8 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import MIN_SEQUENCES_TO_HOLD_OUT, Split
 from echolearn.states.run import run
 from echolearn.training.history import History
-from echolearn.training.lbfgs import minimize_log
 from echolearn.training.objectives.valid_time import HeldOutLoops, Score, best_ridge, loop_objective
-from echolearn.training.optimizers import Adam, LearnedWeights, Weights, with_learned
+from echolearn.training.optimizers import Adam, LearnedWeights, Weights, minimize_log, with_learned
 from echolearn.validation import Array, warn_user
 
 LBFGS_ITERATIONS = 200  # where `epochs` is None

@@ -22,8 +22,8 @@ from echolearn.readout.solver import Ridge
 from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import BOUNDED_ACTIVATIONS
+from echolearn.reservoir._rules import RESERVOIR_RULES
 from echolearn.reservoir._spectrum import spectral_radius_of
-from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.layouts import LAYOUTS
 from echolearn.sequences.selection import Pooling, pooled_parts

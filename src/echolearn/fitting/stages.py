@@ -36,7 +36,7 @@ from echolearn.readout.solver import RidgeFit, chosen_ridge, solver_for
 from echolearn.readout.statistics import collect
 from echolearn.readout.view import ReadoutView, Task
 from echolearn.reservoir import Reservoir, intrinsic_plasticity
-from echolearn.reservoir._combination import bidirectional_reservoir
+from echolearn.reservoir._reservoir import bidirectional_reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out
 from echolearn.training import cost_model

@@ -25,8 +25,8 @@ from echolearn.readout.ridge import Columns, LeftOut, solve_dual, temperature
 from echolearn.readout.summary import Summary, delayed, thresholds_of
 from echolearn.readout.view import ReadoutView, frames_at_once
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._combination import join_reservoirs
 from echolearn.reservoir._detectors import draw_change_detectors, draw_level_detectors, tap_delays
+from echolearn.reservoir._reservoir import join_reservoirs
 from echolearn.sequences.batch import group_sequences, pack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.targets import one_hot

@@ -12,7 +12,7 @@ from echolearn.readout.statistics import Statistics
 from echolearn.readout.summary import delayed
 from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, frames_at_once, observe, time_chunks
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._combination import join_reservoirs
+from echolearn.reservoir._reservoir import join_reservoirs
 from echolearn.sequences.batch import group_sequences, pack, unpack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import pooled_parts

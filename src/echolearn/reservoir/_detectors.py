@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from echolearn.reservoir._combination import bidirectional_reservoir
-from echolearn.reservoir._reservoir import Reservoir, draw_leaks
+from echolearn.reservoir._reservoir import Reservoir, bidirectional_reservoir, draw_leaks
 from echolearn.reservoir._topologies import recurrent_weights
 from echolearn.validation import Array
 

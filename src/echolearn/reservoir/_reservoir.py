@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +12,9 @@ from scipy import sparse
 
 from echolearn.display.facts import counted, one_line
 from echolearn.reservoir._activations import activation_names
+from echolearn.reservoir._rules import RESERVOIR_RULES
 from echolearn.reservoir._spectrum import spectral_radius_of, warn_without_echo
 from echolearn.reservoir._topologies import Topology, group_of_units, has_groups, recurrent_weights
-from echolearn.reservoir.parameters import RESERVOIR_RULES
 from echolearn.validation import MAX_COUNT, Array, as_generator, check_each, check_integer, finite_array
 
 
@@ -444,3 +445,34 @@ def check_backward(backward: ArrayLike, W_rec: sparse.csr_array, *, feedback: bo
     if (into_backward != units[W_rec.indices]).any():
         raise ValueError("W_rec connects forward and backward units; give it only connections within each kind.")
     return units if units.any() else None
+
+
+# Reservoirs made of smaller ones
+
+
+def join_reservoirs(reservoirs: Sequence[Reservoir]) -> Reservoir:
+    """Return one reservoir with the units of all, in order, and without connections between them.
+
+    All have the same inputs and activation. `Reservoir.subreservoir` is the inverse.
+    """
+
+    def joined(name: str) -> Array | None:
+        values = [getattr(reservoir, name) for reservoir in reservoirs]
+        return None if values[0] is None else np.concatenate(values)
+
+    return Reservoir(
+        W=np.hstack([reservoir.W for reservoir in reservoirs]),
+        W_rec=sparse.block_diag([reservoir.W_rec for reservoir in reservoirs], format="csr"),
+        activation=reservoirs[0].activation,
+        leak=joined("leak"),
+        bias=joined("bias"),
+        W_fb=joined("W_fb"),
+        initial_state=joined("initial_state"),
+        backward=joined("backward"),
+    )
+
+
+def bidirectional_reservoir(forward: Reservoir, backward: Reservoir) -> Reservoir:
+    """Return one reservoir: the units of `forward`, then those of `backward`, which run from the end to the start."""
+    joined = join_reservoirs([forward, backward])
+    return replace(joined, backward=np.arange(joined.N) >= forward.N)

@@ -16,8 +16,7 @@ from echolearn.metrics._forecast_errors import VALID_ERROR, step_errors
 from echolearn.reservoir import Reservoir
 from echolearn.states.closed_loop import loop_outputs
 from echolearn.states.run import run
-from echolearn.training.lbfgs import ValueAndGradient
-from echolearn.training.optimizers import LearnedWeights, Weights, finite_norms, with_learned
+from echolearn.training.optimizers import LearnedWeights, ValueAndGradient, Weights, finite_norms, with_learned
 from echolearn.validation import Array
 
 LOOP_STARTS = 20  # closed loops by which weights and ridges are chosen
