@@ -97,10 +97,10 @@ def _is_path_name(path: str) -> bool:
 
 def check_float_dtype(name: str, value: object) -> np.dtype[Any]:
     """Return float32 or float64, given by name, type or dtype, as a dtype."""
-    given = value if isinstance(value, (str, np.dtype)) else getattr(value, "__name__", "")
-    if str(given) not in ("float32", "float64"):
+    name_of_type = value if isinstance(value, (str, np.dtype)) else getattr(value, "__name__", "")
+    if str(name_of_type) not in ("float32", "float64"):
         raise ValueError(f"{name}={value!r:.80}; expected 'float32' or 'float64'.")
-    return np.dtype(str(given))
+    return np.dtype(str(name_of_type))
 
 
 def as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
@@ -113,8 +113,8 @@ def as_generator(random_state: int | np.random.Generator | None) -> np.random.Ge
 def finite_array(name: str, value: object) -> NDArray[np.float64]:
     """Return a new float64 array of finite numbers, of any shape."""
     try:
-        given = np.asarray(value)
-        x = np.array(given, dtype=np.float64) if given.dtype.kind in "fiubO" else None
+        array = np.asarray(value)
+        x = np.array(array, dtype=np.float64) if array.dtype.kind in "fiubO" else None
     except (TypeError, ValueError, OverflowError):
         x = None
     if x is None:

@@ -51,14 +51,14 @@ def on(address: str | Client, security: object = None) -> Iterator[ClusterExecut
     ...     esn = ESNClassifier(500).fit(X, y)
     ...     esn.score(X_test, y_test)
     """
-    client, own = _client(address, security)
+    client, is_ours = _client(address, security)
     try:
         _check(client)
         executor = ClusterExecutor(client)
         with executing_on(executor):
             yield executor
     finally:
-        if own:
+        if is_ours:
             client.close()
 
 

@@ -36,12 +36,12 @@ _thread = local()
 def thread_count() -> int:
     """Return the number of threads that this process may use.
 
-    That is one per core, unless the environment (`VARIABLES`, which joblib also sets in its worker processes) or
+    That is one per core, unless the environment (`THREAD_VARIABLES`, which joblib also sets in its worker processes) or
     threadpoolctl's `threadpool_limits` allows for fewer. It has no influence on the bits of a result.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    given = [os.environ.get(name, "").split(",")[0].strip() for name in THREAD_VARIABLES]
-    limits = [int(text) for text in given if text.isdigit()]
+    settings = [os.environ.get(name, "").split(",")[0].strip() for name in THREAD_VARIABLES]
+    limits = [int(text) for text in settings if text.isdigit()]
     return max(1, min([cores, *limits, blas.thread_limit() or cores]))
 
 

@@ -133,7 +133,7 @@ def _both_directions(
     )
     for d in states.directions:
         before = washout if d.order is None else 0
-        g = through_time(d.reservoir, d.batch, d.states, d.own(dE_dH), lookback=lookback, washout=before)
+        g = through_time(d.reservoir, d.batch, d.states, d.columns_of(dE_dH), lookback=lookback, washout=before)
         out.W[:, d.units] = g.W
         out.W_rec[np.repeat(d.units, counts)] = g.W_rec
         for joined, part in ((out.bias, g.bias), (out.leak, g.leak)):

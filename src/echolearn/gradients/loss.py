@@ -174,12 +174,12 @@ def loss_and_gradients(
         raise ValueError(f"ridge={ridge!r:.80}; expected a number >= 0.")
     check_boolean("direct", direct)
     precision = check_float_dtype("dtype", dtype)
-    given = open_sequences(X, n_features=reservoir.n_in)
-    check_long_enough(given, washout)
-    weights = open_weights(sample_weight, given, per_step=pooling is None)
-    values = open_values(T, given, per_step=pooling is None, weights=weights)
+    sequences = open_sequences(X, n_features=reservoir.n_in)
+    check_long_enough(sequences, washout)
+    weights = open_weights(sample_weight, sequences, per_step=pooling is None)
+    values = open_values(T, sequences, per_step=pooling is None, weights=weights)
     y = as_class_numbers(values) if weights is None else values
-    data = Dataset(given.X, y, values[0].shape[-1], pooling is None, precision, weights=weights)
+    data = Dataset(sequences.X, y, values[0].shape[-1], pooling is None, precision, weights=weights)
     task = Task(washout, direct, pooling, lookback, targets, intercept=False)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         s, U, g = _statistics_readout_gradients(reservoir, data, task, ridge, gradient)

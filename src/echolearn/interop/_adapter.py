@@ -37,9 +37,9 @@ def parameters_of(estimator: type, *, without: Iterable[str] = ()) -> Callable[[
     theirs = [p for name, p in signature(estimator).parameters.items() if name not in set(without)]
 
     def decorate(init: Constructor) -> Constructor:
-        own = [p for p in signature(init).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-        names = {p.name for p in own}
-        first, *rest = own
+        ours = [p for p in signature(init).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        names = {p.name for p in ours}
+        first, *rest = ours
         merged = [first, *_in_order([*(p for p in theirs if p.name not in names), *rest])]
         shown = signature(init).replace(parameters=merged)
 

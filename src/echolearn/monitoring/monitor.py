@@ -264,9 +264,9 @@ class Monitor:
         check_columns(X, getattr(inner, "feature_names_in_", getattr(inner, "feature_names", None)))
 
     def _judge(self, errors: Array, expected: Array) -> Observations:
-        """Judge errors (n, n_outputs) in parts, between which the reference stays the same."""
+        """Judge errors (n, n_outputs) in blocks, between which the reference stays the same."""
         n = len(errors)
-        seen = Observations(
+        judged = Observations(
             score=np.full(n, np.nan),
             p_value=np.full(n, np.nan),
             anomalous=np.zeros(n, bool),
@@ -280,33 +280,33 @@ class Monitor:
         at = 0
         while at < n:
             self._refresh()
-            part = slice(at, at + min(n - at, self._due))
-            used = self._judge_part(seen, part)
-            self._history.add(errors[at : at + used], seen.anomalous[at : at + used])
+            block = slice(at, at + min(n - at, self._due))
+            used = self._judge_block(judged, block)
+            self._history.add(errors[at : at + used], judged.anomalous[at : at + used])
             self._due -= used
-            if seen.drift[at + used - 1]:
+            if judged.drift[at + used - 1]:
                 self._restart(self._changed)
             at += used
-        return seen
+        return judged
 
-    def _judge_part(self, seen: Observations, part: slice) -> int:
+    def _judge_block(self, judged: Observations, block: slice) -> int:
         """Judge some errors by the present reference, up to the first drift; return how many."""
-        count = int(part.stop - part.start)
+        count = int(block.stop - block.start)
         if self._reference is None:
             return count
-        errors = seen.error[part]
+        errors = judged.error[block]
         score, output = largest(self._reference.distances(errors))
         p = self._reference.p_values(score)
         if self.drift is not None and self._anchor is not None:
             alarm = self._test(errors, self.drift, self._anchor)
             if alarm is not None:
-                seen.drift[part.start + alarm] = True
+                judged.drift[block.start + alarm] = True
                 output[alarm] = self._drifted
                 count = alarm + 1
-        used = slice(part.start, part.start + count)
-        seen.score[used], seen.output[used], seen.p_value[used] = score[:count], output[:count], p[:count]
+        used = slice(block.start, block.start + count)
+        judged.score[used], judged.output[used], judged.p_value[used] = score[:count], output[:count], p[:count]
         with np.errstate(invalid="ignore"):
-            seen.anomalous[used] = p[:count] < self.level
+            judged.anomalous[used] = p[:count] < self.level
         return count
 
     def _test(self, errors: Array, test: PageHinkley, anchor: Anchor) -> int | None:

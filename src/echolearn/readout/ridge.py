@@ -69,9 +69,9 @@ def solve(s: Statistics, mu: float, *, intercept: bool) -> Array:
     return _with_intercept(U, s) if intercept else U
 
 
-def solve_without(s: Statistics, part: Statistics, mu: float) -> Array | None:
-    """Return the U (M, n_out) of all data but a part, with an intercept; None where rounding errors do not allow it."""
-    rest = Statistics(s.G - part.G, s.Q - part.Q, s.tt - part.tt, s.n - part.n)
+def solve_without(s: Statistics, left_out: Statistics, mu: float) -> Array | None:
+    """Return the U (M, n_out) without the data left out, with an intercept; None where rounding errors forbid it."""
+    rest = Statistics(s.G - left_out.G, s.Q - left_out.Q, s.tt - left_out.tt, s.n - left_out.n)
     if not (rest.n > 0 and mu > MIN_RELATIVE_RIDGE * s.mean_diagonal):
         return None
     G, Q = _centred(rest)

@@ -70,13 +70,13 @@ def harvest(
     >>> harvest(reservoir, np.zeros((10, 2))).shape
     (10, 50)
     """
-    precision, given = check_float_dtype("dtype", dtype), open_sequences(X, n_features=reservoir.n_in)
-    targets = None if T is None else open_values(T, given, per_step=True)
-    out: list[Array] = [given.X[0]] * len(given.X)
-    lengths = given.lengths
+    precision, sequences = check_float_dtype("dtype", dtype), open_sequences(X, n_features=reservoir.n_in)
+    targets = None if T is None else open_values(T, sequences, per_step=True)
+    out: list[Array] = [sequences.X[0]] * len(sequences.X)
+    lengths = sequences.lengths
 
     def states_of(which: Array) -> tuple[Array, list[Array]]:
-        X = [given.X[i] for i in which]
+        X = [sequences.X[i] for i in which]
         if targets is None and _may_be_padded(reservoir, lengths[which], precision):
             states = _run_in_place(reservoir, X, precision)
         else:
@@ -90,7 +90,7 @@ def harvest(
         for which, states in map_in_order(states_of, group_sequences(lengths, MAX_FRAMES_PER_RUN)):
             for i, H in zip(which, states, strict=True):
                 out[i] = H
-    return given.in_given_form(out)
+    return sequences.in_given_form(out)
 
 
 def _may_be_padded(reservoir: Reservoir, lengths: Array, dtype: np.dtype[np.generic]) -> bool:

@@ -50,7 +50,7 @@ class Direction:
     batch: Batch
     states: States
 
-    def own(self, M: Array) -> Array:
+    def columns_of(self, M: Array) -> Array:
         """Return the columns of M (K, N) that belong to these units, with rows in the order of their time."""
         columns = M[:, self.units]
         return columns if self.order is None else columns[self.order]
@@ -147,10 +147,10 @@ def _run_both_directions(
     for units, order in ((~backward, None), (backward, reverse)):
         if not units.any():
             continue
-        part = reservoir.subreservoir(units)
-        own = batch if order is None else replace(batch, X=batch.X[order], T=None)
-        states = run(part, own, None if h0 is None else h0[:, units], keep_F=keep_F)
-        directions.append(Direction(units, order, part, own, states))
+        subreservoir = reservoir.subreservoir(units)
+        packed = batch if order is None else replace(batch, X=batch.X[order], T=None)
+        states = run(subreservoir, packed, None if h0 is None else h0[:, units], keep_F=keep_F)
+        directions.append(Direction(units, order, subreservoir, packed, states))
         directions[-1].write(H)
     if h0 is None:
         h0 = reservoir.initial_states(len(batch.lengths), H.dtype)

@@ -206,22 +206,22 @@ def _from_origin(
     else:
         method = cast("Callable[[object, int], ArrayLike]", model)
         forecast = np.asarray(method(past, horizon), dtype=np.float64).reshape(horizon)
-    there = history[~np.isnan(history)]
+    known_values = history[~np.isnan(history)]
     lag = m if known >= m else 1
     last_season = _carried(history)[known - lag :][np.arange(horizon) % lag]
     forecasts = {
         "model": forecast,
-        "naive": np.full(horizon, there[-1]),
+        "naive": np.full(horizon, known_values[-1]),
         "seasonal naive": last_season,
-        "mean": np.full(horizon, there.mean()),
+        "mean": np.full(horizon, known_values.mean()),
     }
     return Origin(number, known, history, truth, forecasts, bounds, score, m)
 
 
 def _carried(y: Array) -> Array:
     """Return values with gaps filled by the last known one."""
-    there = ~np.isnan(y)
-    newest = np.maximum.accumulate(np.where(there, np.arange(len(y)), there.argmax()))
+    is_known = ~np.isnan(y)
+    newest = np.maximum.accumulate(np.where(is_known, np.arange(len(y)), is_known.argmax()))
     return np.asarray(y[newest])
 
 
@@ -240,8 +240,8 @@ def _measures(origin: Origin, name: str) -> dict[str, float]:
 
 def _inside(origin: Origin, coverage: float) -> float:
     lower, upper = origin.bounds[coverage]
-    there = ~np.isnan(origin.truth)
-    return float(((origin.truth >= lower) & (origin.truth <= upper))[there].mean())
+    is_known = ~np.isnan(origin.truth)
+    return float(((origin.truth >= lower) & (origin.truth <= upper))[is_known].mean())
 
 
 def _mean(values: Sequence[float]) -> float:

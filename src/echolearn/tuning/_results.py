@@ -90,19 +90,19 @@ class Tuning:
 TRIAL_HEAD = ["trial", "score", "seconds", "epochs"]
 
 
-def tuning_page(found: Tuning, data: str = "") -> str:
+def tuning_page(tuning: Tuning, data: str = "") -> str:
     """Return the page: the best settings, the search as a figure, and every trial; `data` is the name of the data."""
-    names = list(found.best_settings)
-    seconds = clock(sum(trial.seconds for trial in found.trials))
-    settings = [[name, _text(found.best_settings[name])] for name in names]
-    ranked = sorted(found.trials, key=lambda trial: (trial.score is None, -(trial.score or 0), trial.number))
+    names = list(tuning.best_settings)
+    seconds = clock(sum(trial.seconds for trial in tuning.trials))
+    settings = [[name, _text(tuning.best_settings[name])] for name in names]
+    ranked = sorted(tuning.trials, key=lambda trial: (trial.score is None, -(trial.score or 0), trial.number))
     body = f"""<header><p class=kicker>echolearn {html.escape(__version__)} · tuning</p>
 <h1>What the search found</h1>
-<p class=lead>{html.escape(found.summary())}</p>
+<p class=lead>{html.escape(tuning.summary())}</p>
 <p class=note>{html.escape(data and data + ".")} All trials took {seconds}.</p></header>
 <section><h2>Best settings</h2>{table_block(["setting", "value"], settings)}
 </section>
-{figure_blocks(_figures(found, names))}
+{figure_blocks(_figures(tuning, names))}
 <section><h2>Every trial, best first</h2>{table_block([*TRIAL_HEAD, *names], [_row(trial, names) for trial in ranked])}
 <p class=note>–: stopped early, because its held-out error lagged behind the median of the trials before it.</p>
 </section>"""
@@ -119,12 +119,12 @@ def _text(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _figures(found: Tuning, names: Sequence[str]) -> list[Figure]:
+def _figures(tuning: Tuning, names: Sequence[str]) -> list[Figure]:
     if not can_draw():
         return []
-    columns = {name: [trial.settings[name] for trial in found.trials] for name in names}
-    logarithmic = [name for name, options in found.space.items() if isinstance(options, tuple)]
-    svg = search_history([trial.score for trial in found.trials], columns, logarithmic)
+    columns = {name: [trial.settings[name] for trial in tuning.trials] for name in names}
+    logarithmic = [name for name, options in tuning.space.items() if isinstance(options, tuple)]
+    svg = search_history([trial.score for trial in tuning.trials], columns, logarithmic)
     caption = (
         "Each dot is a finished trial, the ring is the best one, the line is the best score so far, and the ticks are "
         "trials that were stopped early."

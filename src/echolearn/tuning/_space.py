@@ -44,9 +44,9 @@ def checked_space(estimator: BaseEstimator, space: Space | None) -> dict[str, Op
         raise TypeError(f"space={space!r:.80}; expected ranges and choices by the names of settings.")
     full: dict[str, Options] = {}
     for name, options in space.items():
-        own = name if name in known else prefix + name
-        check_name(own, known, "space")
-        full[own] = _checked_options(name, options)
+        full_name = name if name in known else prefix + name
+        check_name(full_name, known, "space")
+        full[full_name] = _checked_options(name, options)
     if not full:
         raise ValueError("space is empty; give at least one setting to search.")
     return full
@@ -82,10 +82,10 @@ def initial_values(estimator: BaseEstimator, space: Mapping[str, Options]) -> di
         step = default_step_size(params[f"{prefix}optimizer"], params[f"{prefix}hidden_units"])
         params[f"{prefix}step_size"] = step
     for name, options in space.items():
-        own = params[name]
+        value = params[name]
         if isinstance(options, list):
-            if own in options:
-                values[name] = options.index(own)
-        elif isinstance(own, (int, float)) and options[0] <= own <= options[1]:
-            values[name] = own
+            if value in options:
+                values[name] = options.index(value)
+        elif isinstance(value, (int, float)) and options[0] <= value <= options[1]:
+            values[name] = value
     return values
