@@ -122,7 +122,7 @@ def test_an_estimator_that_is_not_fitted_is_fitted_in_a_copy():
     with pytest.raises(ValueError, match="is not fitted, and y=None: give fit"):
         ReservoirFeatures(esn).fit(X)
     drawn = features.set_params(reservoir=None, hidden_units=7).fit(X)
-    assert not hasattr(drawn, "estimator_")
+    assert drawn.estimator_ is None
     assert drawn.reservoir_.N == 7
 
 

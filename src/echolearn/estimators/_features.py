@@ -96,7 +96,7 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     ----------
     reservoir_ : Reservoir
         The reservoir that makes the states.
-    estimator_ : ESNClassifier or ESNRegressor
+    estimator_ : ESNClassifier, ESNRegressor or None
         The fitted estimator, if `reservoir` is an estimator.
     n_features_in_ : int
         The number of features.
@@ -128,7 +128,7 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     """
 
     reservoir_: Reservoir
-    estimator_: ESNClassifier | ESNRegressor
+    estimator_: ESNClassifier | ESNRegressor | None
     n_features_in_: int
 
     def __init__(
@@ -175,11 +175,7 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         else:
             n_features = self._open(X, reset=True).X[0].shape[1]
             reservoir = self._drawn(n_features) if given is None else _usable(given, n_features)
-        if hasattr(self, "estimator_"):  # of an earlier fit
-            del self.estimator_
-        if esn is not None:
-            self.estimator_ = esn
-        self.reservoir_ = reservoir
+        self.estimator_, self.reservoir_ = esn, reservoir
         return self
 
     def _open(self, X: SequencesLike, *, reset: bool) -> Sequences:
@@ -223,8 +219,7 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             One row per step, in the form of X; with `pooling`, one row per sequence.
         """
         check_is_fitted(self)
-        esn: ESNClassifier | ESNRegressor | None = getattr(self, "estimator_", None)
-        given = self._open(X, reset=False)
+        esn, given = self.estimator_, self._open(X, reset=False)
         states = harvest(self.reservoir_, given.X, dtype=self.dtype) if esn is None else given.split(esn.states(X))
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large for this dtype is refused below
             rows = [self._seen(np.asarray(H), x) for H, x in zip(states, given.X, strict=True)]
@@ -267,9 +262,10 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         """
         check_is_fitted(self)
         names = [f"reservoir{i}" for i in range(self.reservoir_.N)]
-        known = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
-        inputs = list(known if input_features is None else input_features)
-        if len(inputs) != self.n_features_in_ or (hasattr(self, "feature_names_in_") and inputs != list(known)):
+        named = hasattr(self, "feature_names_in_")
+        known = list(self.feature_names_in_) if named else [f"x{i}" for i in range(self.n_features_in_)]
+        inputs = known if input_features is None else list(input_features)
+        if len(inputs) != self.n_features_in_ or (named and inputs != known):
             raise ValueError(
                 f"input_features is not equal to feature_names_in_: given {inputs!r:.80}; expected the names of the "
                 f"{self.n_features_in_} features of the fit, or None. They should have length equal to that number."
