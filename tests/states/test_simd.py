@@ -7,9 +7,8 @@ from numba import njit
 from scipy import sparse
 
 from echolearn.states import _simd as simd
-from echolearn.states._kernels import TILE_LANES
+from echolearn.states._kernels import TILE_LANES, compressed
 from echolearn.states._simd import steps_at_once
-from echolearn.states._weights import compressed
 
 units = st.integers(1, 70)
 dtypes = st.sampled_from(["float32", "float64"])

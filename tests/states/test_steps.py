@@ -6,8 +6,8 @@ import pytest
 import reference as ref
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS
+from echolearn.states._kernels import compressed
 from echolearn.states._steps import advance
-from echolearn.states._weights import compressed
 
 
 def arguments(w, activation, U, softmax):

@@ -31,7 +31,7 @@ from echolearn.reservoir._activations import ACTIVATIONS, activate, is_registere
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.selection import block_starts
 from echolearn.states import _kernels as kernels
-from echolearn.states._weights import compressed, padded, padded_positions
+from echolearn.states._kernels import compressed, padded, padded_positions
 from echolearn.states.chunks import STEPS_PER_COMPARISON, agreement, chunk_count
 from echolearn.states.run import States
 from echolearn.validation import Array

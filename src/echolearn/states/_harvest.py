@@ -16,7 +16,7 @@ from echolearn.sequences.checks import check_finite
 from echolearn.sequences.opening import open_sequences
 from echolearn.sequences.targets import open_values
 from echolearn.states import _kernels as kernels
-from echolearn.states._weights import compressed, drive
+from echolearn.states._kernels import compressed, drive
 from echolearn.states.run import run
 from echolearn.validation import Array, check_float_dtype
 

@@ -19,7 +19,7 @@ from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES
 from echolearn.states import _kernels as kernels
-from echolearn.states._weights import compressed, drive
+from echolearn.states._kernels import compressed, drive
 from echolearn.validation import Array
 
 MIN_CHUNK_STEPS = 64  # the least steps of a chunk (chosen, not measured)

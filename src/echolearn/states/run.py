@@ -8,11 +8,11 @@ import numpy as np
 
 from echolearn.display.facts import brief
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._activations import ACTIVATIONS, activate, is_registered, leaky_update
+from echolearn.reservoir._activations import ACTIVATIONS, activate, leaky_update
 from echolearn.sequences.batch import Batch
 from echolearn.sequences.targets import one_hot, without_missing
 from echolearn.states import _kernels as kernels
-from echolearn.states._weights import compressed, drive, padded
+from echolearn.states._kernels import compressed, drive, padded
 from echolearn.states.chunks import run_in_chunks
 from echolearn.states.closed_loop import Start
 from echolearn.validation import Array
@@ -92,7 +92,7 @@ def run(
     H = np.empty_like(F) if keep_F else F
     if h0 is None:
         h0 = reservoir.initial_states(len(batch.lengths), dtype)
-    if is_registered(reservoir.activation):
+    if reservoir.activation not in ACTIVATIONS:  # a function of the user
         _run_registered(reservoir, batch, h0, F, H)
         return States(H, F, h0, X_fb)
     units = (reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation])
