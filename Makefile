@@ -17,7 +17,7 @@ demo: $(VENV)/ready  ## the main job
 	$(BIN)/echolearn table1
 
 # the folders of about one half of the tests, by time; the other half is everything else
-HALF := $(addprefix tests/,benchmarks campaigns cli cluster experiments export)
+HALF := $(addprefix tests/,benchmarks campaigns cli cluster paper export)
 
 test: $(VENV)/ready lint  ## all the tests in two halves side by side, with coverage, and the examples in docstrings
 	rm -f .coverage .coverage.*

@@ -21,7 +21,7 @@ from echolearn.validation import Answers, Array, SequencesLike
 
 def _can(method: str) -> Callable[[FrameWise], bool]:
     """Return the function that says whether what is applied to the frames has this method."""
-    return lambda self: hasattr(getattr(self, "transformer_", self.transformer), method)
+    return lambda self: hasattr(self.transformer_ if hasattr(self, "transformer_") else self.transformer, method)
 
 
 def _takes_gaps(transformer: BaseEstimator) -> bool:

@@ -188,10 +188,10 @@ class StackedObjective:
     def _error(self, network: StackedNetwork, data: Dataset) -> float:
         """Return the mean of loss(Y, T) per target, for the outputs Y of the top layer."""
 
-        def part(which: Array) -> tuple[float, float]:
+        def errors_of(which: Array) -> tuple[float, float]:
             return sum_of_errors(self.loss, *stacked_outputs(network, data.batch(which), data.per_step))
 
-        parts = list(map_in_order(part, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))
+        parts = list(map_in_order(errors_of, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))
         return sum(e for e, _ in parts) / sum(n for _, n in parts)
 
     def measurements(self) -> dict[str, float]:
