@@ -24,11 +24,14 @@ from echolearn.sequences.tables import Unpacked
 from echolearn.validation import Array, warn_user
 
 LAYOUTS = ("auto", "time_first", "channels_first", "rows")
-SMOOTH, ROUGH = 0.5, 0.75  # roughness of an axis that looks like time, and of one that does not
-CLEARLY, FAR = 0.7, 0.15  # one axis is smoother than another by this factor: it is time; it is, though both are smooth
-FEWEST = 8  # columns of a 2-D array that may be series: below, the roughness along a row is chance
-MANY = 20  # columns, from which a weak sign of order along the rows is a reason to ask
-EXAMINED = 400, 2000, 200  # cases, consecutive rows, and columns, from which roughness is estimated
+SMOOTH_AXIS, ROUGH_AXIS = 0.5, 0.75  # roughness of an axis that looks like time, and of one that does not
+SMOOTHER_FACTOR, FAR_SMOOTHER_FACTOR = (
+    0.7,
+    0.15,
+)  # one axis is smoother than another by this factor: it is time; it is, though both are smooth
+MIN_SERIES_COLUMNS = 8  # columns of a 2-D array that may be series: below, the roughness along a row is chance
+MIN_COLUMNS_TO_ASK = 20  # columns, from which a weak sign of order along the rows is a reason to ask
+MAX_EXAMINED = 400, 2000, 200  # cases, consecutive rows, and columns, from which roughness is estimated
 
 
 def choose_layout(given: Unpacked, y: object, layout: str, lengths: ArrayLike | None = None) -> str:
@@ -116,7 +119,7 @@ def _layout_of_cases(X: Sequence[Array], y: object) -> str:
         return "channels_first" if len(rows) == 1 else "time_first"
     (A, B), what = shapes[0], f"X has {len(X)} sequences of shape {shapes[0]}"
     if B <= 1 or A <= 1:
-        return "time_first" if B < FEWEST else "channels_first"  # one step each is no time
+        return "time_first" if B < MIN_SERIES_COLUMNS else "channels_first"  # one step each is no time
     along_first, along_last = has_padding(X, 1), has_padding(X, 2)
     if along_first and not along_last:
         return "time_first" if A >= B else _announce(what, "time_first", "channels_first")
@@ -139,12 +142,14 @@ def _smoother(X: Sequence[Array], what: str) -> str:
     A, B = X[0].shape
     first, last = _roughness_of_cases(X)
     if A < B:
-        if last < CLEARLY * first:
+        if last < SMOOTHER_FACTOR * first:
             return _announce(what, "channels_first", "time_first")
-        if first < CLEARLY**2 * last:
+        if first < SMOOTHER_FACTOR**2 * last:
             return _announce(what, "time_first", "channels_first")
         raise _undecided(f"{what}: {A} steps with {B} features, or {B} steps with {A} channels?", "channels_first")
-    contradicted = B >= 4 and ((first > ROUGH and last < SMOOTH * first) or (first > 0.4 and last < FAR * first))
+    contradicted = B >= 4 and (
+        (first > ROUGH_AXIS and last < SMOOTH_AXIS * first) or (first > 0.4 and last < FAR_SMOOTHER_FACTOR * first)
+    )
     if contradicted:
         raise _undecided(
             f"{what}: read as {A} steps with {B} features, neighbouring features are more alike than neighbouring "
@@ -164,16 +169,16 @@ def _layout_of_matrix(X: Array, y: object) -> str:
             f"y has {m} entries, but X has {n} steps: found input variables with inconsistent numbers of samples. Time "
             "runs along the first axis: pass X.T, or set layout='channels_first'."
         )
-    if count != n or n < 2 or m < FEWEST:
+    if count != n or n < 2 or m < MIN_SERIES_COLUMNS:
         return "time_first"
     row, column = _roughness_of_matrix(X)
-    if row < SMOOTH and column > ROUGH:
+    if row < SMOOTH_AXIS and column > ROUGH_AXIS:
         if getattr(y, "ndim", 1) > 1 or _entry_steps(y, n) is not None:
             raise _undecided(f"{what}: {n} steps with {m} features, or {n} series of {m} steps?", "rows")
         return _announce(what, "rows", "time_first")
-    as_steps = column < SMOOTH and row > ROUGH
-    weak = m >= MANY and column > 0.9 and row < 0.8
-    if (m > n and not as_steps) or weak or (column > 0.4 and row < FAR * column):
+    as_steps = column < SMOOTH_AXIS and row > ROUGH_AXIS
+    weak = m >= MIN_COLUMNS_TO_ASK and column > 0.9 and row < 0.8
+    if (m > n and not as_steps) or weak or (column > 0.4 and row < FAR_SMOOTHER_FACTOR * column):
         raise _undecided(f"{what}: {n} steps with {m} features, or {n} series of {m} steps?", "rows")
     return "time_first"
 
@@ -192,9 +197,9 @@ def _layout_of_series(X: list[Array], y: object, *, keyed: bool) -> str:
         return "rows"
     row, column = _roughness_of_matrix(np.stack(X)) if n > 1 else (0.0, 1.0)
     what = f"X is a list of {n} arrays of shape {X[0].shape}"
-    if row < SMOOTH and column > ROUGH:
+    if row < SMOOTH_AXIS and column > ROUGH_AXIS:
         return "rows"
-    if m < FEWEST or (column < SMOOTH and row > ROUGH):
+    if m < MIN_SERIES_COLUMNS or (column < SMOOTH_AXIS and row > ROUGH_AXIS):
         raise ValueError(
             f"{what}: {n} univariate series, or {n} steps of one sequence? Set layout='rows' for series, or pass "
             "numpy.array(X) for one sequence."
@@ -258,16 +263,16 @@ def roughness(Z: Array, axis: int) -> float:
 
 def _roughness_of_cases(X: Sequence[Array]) -> tuple[float, float]:
     """Return the roughness along the first and the last axis of sequences of one shape."""
-    Z = _standardised(np.stack(list(X[:: -(-len(X) // EXAMINED[0])])))
+    Z = _standardised(np.stack(list(X[:: -(-len(X) // MAX_EXAMINED[0])])))
     return (1.0, 1.0) if Z is None else (roughness(Z, 1), roughness(Z, 2))
 
 
 def _roughness_of_matrix(X: Array) -> tuple[float, float]:
     """Return the roughness along the rows and along the columns of a 2-D array."""
-    Z = _standardised(X[: EXAMINED[1]])
+    Z = _standardised(X[: MAX_EXAMINED[1]])
     if Z is None:
         return 1.0, 1.0
-    return roughness(Z[:: -(-len(Z) // EXAMINED[0])], 1), roughness(Z[:, :: -(-Z.shape[1] // EXAMINED[2])], 0)
+    return roughness(Z[:: -(-len(Z) // MAX_EXAMINED[0])], 1), roughness(Z[:, :: -(-Z.shape[1] // MAX_EXAMINED[2])], 0)
 
 
 def _standardised(Z: Array) -> Array | None:
