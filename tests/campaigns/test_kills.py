@@ -29,7 +29,7 @@ def test_a_killed_save_leaves_the_old_or_the_new_file(what, tmp_path):
 def test_every_call_of_every_write_may_fail(tmp_path, monkeypatch):
     how = {**kills.SMALL, "hidden_units": 10, "epochs": 2, "batch_size": 8, "refine_epochs": 1}
     monkeypatch.setitem(kills.KINDS, "small", ("ESNClassifier", how, False))
-    monkeypatch.setattr(kills.checkpoints, "SECONDS", 0.0)  # `network` sets it; here it is set back
+    monkeypatch.setattr(kills.checkpoints, "SECONDS_BETWEEN_STATES", 0.0)  # `network` sets it; here it is set back
     found = kills.full_disk_calls("small", tmp_path)
     assert found["calls"] == found["file named"] == found["nothing lost"] == kills.CALLS * 9  # nine states are saved
     assert found["same bits"] == 1
