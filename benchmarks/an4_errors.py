@@ -13,18 +13,24 @@ import time
 import protocol
 import results
 from an4 import load_an4
+from echolearn.fitting.parameters import merged_settings
 from measure import count_weights, in_own_process, measured
 
 EXPERIMENT = "an4_errors"
 PAPER = {
     "fixed": {"learn": "none"},
-    "W, m=1": {"learn": "input", "lookback": 1},
-    "W + W_rec, m=1": {"learn": "both", "lookback": 1},
-    "W + W_rec, m=3": {"learn": "both", "lookback": 3},
-    "W + W_rec, whole": {"learn": "both", "lookback": None},
+    "W, m=1": {"learn": "input", "learning": {"lookback": 1}},
+    "W + W_rec, m=1": {"learn": "both", "learning": {"lookback": 1}},
+    "W + W_rec, m=3": {"learn": "both", "learning": {"lookback": 3}},
+    "W + W_rec, whole": {"learn": "both", "learning": {"lookback": None}},
 }
-PLAIN = {"activation": "sigmoid", "leak": 1.0, "learn_leak": False, "spectral_radius": 3.0, "step_size": 0.03}
-SPREAD_FIXED = {"learn_leak": False}
+PLAIN = {
+    "reservoir": {"activation": "sigmoid"},
+    "leak": 1.0,
+    "spectral_radius": 3.0,
+    "learning": {"learn_leak": False, "step_size": 0.03},
+}
+SPREAD_FIXED = {"learning": {"learn_leak": False}}
 LSTM_STEP = {100: 8e-3, 256: 4e-3}  # units: step size, the best on valid of 1e-3, 2e-3, 4e-3, 8e-3 and 1.6e-2
 
 
@@ -68,13 +74,13 @@ def jobs():
         directions = "both directions" if both else "one direction"
         settings = {"units": units, "random_state": seed, "bidirectional": both}
         yield "directions", f"defaults, {units} units, {directions}, seed {seed}", ours, settings
-    full_batch = {"batch_size": None, "epochs": 60, "step_size": 0.03, "clip": None}
+    full_batch = {"epochs": 60, "learning": {"batch_size": None, "step_size": 0.03, "clip": None}}
     for leak, of_leak in (("no leak, sigmoid", PLAIN), ("spread leak", SPREAD_FIXED), ("learned leak", {})):
         for readout in ("ridge", "softmax"):
             settings = {**of_leak, "readout": readout}
             if leak != "learned leak":
                 yield "ablation", f"fixed, {leak}, {readout}", ours, {**settings, "learn": "none"}
-            yield "ablation", f"learned full batch, {leak}, {readout}", ours, {**settings, **full_batch}
+            yield "ablation", f"learned full batch, {leak}, {readout}", ours, merged_settings(settings, full_batch)
             yield "ablation", f"learned mini-batch, {leak}, {readout}", ours, settings
 
 

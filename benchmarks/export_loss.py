@@ -60,7 +60,7 @@ def main():
     data = an4.load_an4(parser.parse_args().data)
     X, y = data["valid"]
     truth = np.concatenate(y)
-    esn = ESNClassifier(UNITS, epochs=EPOCHS, refine_epochs=0).fit(*data["train"])
+    esn = ESNClassifier(UNITS, epochs=EPOCHS, learning={"refine_epochs": 0}).fit(*data["train"])
     own = np.concatenate(esn.predict_proba(X))
     rows = []
     for way in ("Python", "float32", "int16", "int8"):

@@ -114,8 +114,8 @@ def run(path, units, *, frames, learn, readout, epochs, minutes):
     data = load_an4(path)
     X, y = repeated(*data["train"], frames)
     ESNClassifier(10, epochs=1).fit(X[:6], y[:6])  # compiled before the clock starts
-    settings = {"batch_size": BATCH, "refine_epochs": 0, "verbose": 2}
-    esn = ESNClassifier(units, learn=learn, readout=readout, epochs=epochs, **settings)
+    learning = {"batch_size": BATCH, "refine_epochs": 0}
+    esn = ESNClassifier(units, learn=learn, readout=readout, epochs=epochs, learning=learning, verbose=2)
     start = time.perf_counter()
     epoch_seconds = []
 

@@ -21,7 +21,7 @@ import pandas as pd
 from echolearn import ESNClassifier
 from echolearn.exceptions import InputWarning
 
-SMALL = {"hidden_units": 5, "connections": 2, "learn": "none", "readout": "ridge", "ridge": 1.0}
+SMALL = {"hidden_units": 5, "reservoir": {"connections": 2}, "learn": "none", "readout": "ridge", "ridge": 1.0}
 CASES, STEPS, CHANNELS = 12, 30, 3
 RIGHT, WARNED, REFUSED, WRONG = "read right", "read right, and said so", "refused", "MISREAD"
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from echolearn import ESNClassifier
 from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.parameters import grouped_settings
 from echolearn.gradients import exact
 from echolearn.readout.network import probabilities
 from echolearn.reservoir import Reservoir
@@ -223,7 +224,8 @@ def fit_estimator(data, settings, seed):
     warped = warped_copies(X, copies, spread, np.random.default_rng(seed), **BAND) if copies else []
     X, y = [*X, *warped], [*y, *(list(y) * copies)]
     valid = data["valid"]
-    esn = ESNClassifier(**settings, random_state=seed).fit(prepared(X), y, validation=(prepared(valid[0]), valid[1]))
+    esn = ESNClassifier(**grouped_settings(settings, ESNClassifier), random_state=seed)
+    esn.fit(prepared(X), y, validation=(prepared(valid[0]), valid[1]))
     seconds = time.process_time() - began
     n_out = 1 + max(int(labels.max()) for labels in y)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import an4
 import protocol
 from echolearn import ESNClassifier
+from echolearn.fitting.parameters import flat_settings
 from results import FOLDER, machine, replace_file, versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,7 +58,7 @@ def defaults():
     """Return our defaults and the settings of the paper, as text."""
     kinds = {"ours": ESNClassifier(), "paper": ESNClassifier.paper(300)}
     return {
-        kind: {name: repr(value) for name, value in estimator.get_params(deep=False).items()}
+        kind: {name: repr(value) for name, value in flat_settings(estimator).items()}
         for kind, estimator in kinds.items()
     }
 

@@ -2,6 +2,7 @@
 
 from echolearn.paper.table1_report import TITLES, error_head, error_rows, error_text, percent
 from paper_table import defaults, read_plan
+from results import FORMER
 from table_text import load, markdown, table
 
 
@@ -67,7 +68,7 @@ def stale_note(content):
             f"{setting}={value} (now {now[kind].get(setting)})"
             for kind in then
             for setting, value in then[kind].items()
-            if now[kind].get(setting) != value
+            if now[kind].get(setting, FORMER.get(setting)) != value
         ]
         notes += [f"{row['units']:,} units: {', '.join(changed)}."] if changed else []
     return f"**Measured with other defaults than today's.** {' '.join(notes)}\n\n" if notes else ""

@@ -54,8 +54,9 @@ def our_fit_predict(network, X, y, X_test, y_test, *, intercept, dtype):
     """Measure the classifier on the given matrices, with fixed weights and a ridge readout that sees the states."""
     from echolearn import ESNClassifier
 
-    settings = {"learn": "none", "readout": "ridge", "ridge": RIDGE, "direct": False, "standardize": False}
-    settings |= {"fit_intercept": intercept, "dtype": dtype, "reservoir": reservoir_of(network)}
+    settings = {"learn": "none", "readout": "ridge", "ridge": RIDGE, "standardize": False}
+    settings |= {"learning": {"direct": False, "fit_intercept": intercept}}
+    settings |= {"dtype": dtype, "reservoir": reservoir_of(network)}
     ESNClassifier(**settings).fit(X[:6], y[:6]).predict(X[:6])  # compiles
     esn = ESNClassifier(**settings)
     with measured() as fit:

@@ -24,6 +24,8 @@ PACKAGES = (
     *("aeon", "reservoir-computing", "statsmodels", "pandas"),
 )
 ESTIMATORS = ("ESNClassifier", "ESNRegressor", "ESNForecaster", "StackedClassifier", "StackedRegressor")
+# Settings that estimators no longer have, with the value, as text, that stands for what they do now.
+FORMER = {"plasticity": "None", "noise": "0.0"}
 # keys of a row that the table shows, and their headings
 HEADINGS = {
     "figure": "figure",
@@ -76,15 +78,14 @@ def superseded(former, rows):
 def defaults():
     """Return the defaults of the estimators, as text; the tests compare them with those that result files have."""
     import echolearn  # here, so that the processes of other libraries do without it
+    from echolearn.fitting.parameters import GroupedSettings, flat_settings
 
-    return {
-        name: {
-            parameter.name: repr(parameter.default)
-            for parameter in inspect.signature(getattr(echolearn, name)).parameters.values()
-            if parameter.default is not parameter.empty
-        }
-        for name in ESTIMATORS
-    }
+    def settings(kind):
+        parameters = {p.name: p.default for p in inspect.signature(kind).parameters.values()}
+        found = flat_settings(kind()) if issubclass(kind, GroupedSettings) else parameters
+        return {name: repr(value) for name, value in found.items() if value is not inspect.Parameter.empty}
+
+    return {name: settings(getattr(echolearn, name)) for name in ESTIMATORS}
 
 
 def now():

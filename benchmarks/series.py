@@ -25,6 +25,7 @@ from reservoirpy.nodes import Reservoir, Ridge
 from sklearn.preprocessing import StandardScaler
 
 from echolearn import ESNClassifier, FrameWise
+from echolearn.fitting.parameters import grouped_settings
 
 UNITS, FOLDS = 100, 5
 CHOOSING = 3  # seeds by which settings are chosen
@@ -57,7 +58,8 @@ def folds(y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 def echolearn_network(X: Sequences, y: np.ndarray, seed: int, **settings: Any) -> Fitted:
     """Fit our classifier with a ridge readout."""
-    esn = ESNClassifier(UNITS, readout="ridge", validation_fraction=0.0, random_state=seed, **settings).fit(X, y)
+    given = grouped_settings(settings, ESNClassifier)
+    esn = ESNClassifier(UNITS, readout="ridge", validation_fraction=0.0, random_state=seed, **given).fit(X, y)
     return Fitted(esn.predict)
 
 

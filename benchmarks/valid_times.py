@@ -24,6 +24,7 @@ import protocol
 import results
 from echolearn import ESNForecaster, NVARForecaster, Reservoir, datasets
 from echolearn.exceptions import EchoStateWarning, TrainingWarning
+from echolearn.fitting.parameters import grouped_settings
 from echolearn.metrics import valid_time
 from echolearn.states import harvest
 from echolearn.states.closed_loop import run_closed_loop
@@ -56,13 +57,12 @@ def ours(settings, network, seed, learn):
     return ESNForecaster(
         settings["units"],
         solver="qr",
-        loop_steps=settings["loop_steps"] if learn else 1,
         learn="both" if learn else "none",
         epochs=settings["iterations"] if learn else None,
         washout=settings["washout"],
         validation_fraction=settings["valid"] / (settings["train"] + settings["valid"]),
         random_state=seed,
-        **network,
+        **grouped_settings({**network, "loop_steps": settings["loop_steps"] if learn else 1}, ESNForecaster),
     )
 
 

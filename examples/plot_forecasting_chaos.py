@@ -29,11 +29,17 @@ past = series[:known]
 # validation part. The second one then learns its input and recurrent weights: for the error of one step, and through
 # ten steps of the closed loop. `solver="qr"` is for series without noise such as this one, where very small errors
 # matter.
-settings = {"spectral_radius": 0.05, "leak": 1.0, "input_scaling": 0.05, "bias_scaling": 1.0, "washout": 100}
+settings = {
+    "spectral_radius": 0.05,
+    "leak": 1.0,
+    "input_scaling": 0.05,
+    "reservoir": {"bias_scaling": 1.0},
+    "washout": 100,
+}
 settings |= {"method": "closed_loop", "solver": "qr", "validation_fraction": 0.4}
 networks = {
     "random weights": ESNForecaster(100, learn="none", **settings).fit(past),
-    "learned weights": ESNForecaster(100, epochs=25, loop_steps=10, **settings).fit(past),
+    "learned weights": ESNForecaster(100, epochs=25, learning={"loop_steps": 10}, **settings).fit(past),
 }
 
 # %%

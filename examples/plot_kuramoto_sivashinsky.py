@@ -31,11 +31,17 @@ past = series[:known]
 # The settings are those that `benchmarks/valid_times.py` chose on a validation part, from a grid of four. The first two
 # networks differ in one respect only: the second learns its input and recurrent weights, first for the error of one
 # step and then through eight steps of the closed loop. Both use the last 7,000 steps.
-settings = {"spectral_radius": 0.2, "leak": 1.0, "input_scaling": 0.1, "bias_scaling": 1.0, "washout": 100}
+settings = {
+    "spectral_radius": 0.2,
+    "leak": 1.0,
+    "input_scaling": 0.1,
+    "reservoir": {"bias_scaling": 1.0},
+    "washout": 100,
+}
 settings |= {"method": "closed_loop", "solver": "qr", "validation_fraction": 2 / 7}
 
 fixed = ESNForecaster(300, learn="none", **settings).fit(past[-7_000:])
-learned = ESNForecaster(300, epochs=15, loop_steps=8, **settings).fit(past[-7_000:])
+learned = ESNForecaster(300, epochs=15, learning={"loop_steps": 8}, **settings).fit(past[-7_000:])
 
 # %%
 # The equation does not change if the circle is rotated, or if the field is mirrored and its sign is changed. Each

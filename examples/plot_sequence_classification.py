@@ -47,7 +47,7 @@ mean = {"pooling": "mean", "input_scaling": 0.5}
 kinds = {
     "mean,\nfixed": mean | {"learn": "none"},
     "mean,\nlearned": mean,
-    "mean, learned,\nnot stopped": mean | {"epochs": 30, "patience": None, "validation_fraction": 0.25},
+    "mean, learned,\nnot stopped": mean | {"epochs": 30, "learning": {"patience": None}, "validation_fraction": 0.25},
     "summary,\nfixed": {},
 }
 seeds, errors = range(8), {name: [] for name in kinds}
@@ -106,4 +106,4 @@ plt.show()
 #
 # The settings of the third network are the best of six that were tried on these data, so that its figures are slightly
 # optimistic. Where the mean is required, for example to export a small network, and learning does not help, try
-# `patience=None` and a larger `validation_fraction`. The gestures are simulated.
+# `learning={"patience": None}` and a larger `validation_fraction`. The gestures are simulated.

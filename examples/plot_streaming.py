@@ -37,7 +37,7 @@ def sent(steps):
 #
 # Thirty recordings of 300 steps, all from the channel before its change.
 symbols = [sent(300) for _ in range(30)]
-esn = ESNClassifier(80, readout="ridge", input_scaling=0.5, leak=1.0, learn_leak=False, epochs=15)
+esn = ESNClassifier(80, readout="ridge", input_scaling=0.5, leak=1.0, learning={"learn_leak": False}, epochs=15)
 esn.fit([channel(d) for d in symbols], [np.roll(d, 2) for d in symbols])
 
 # %%

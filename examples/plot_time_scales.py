@@ -35,7 +35,7 @@ y = [running_average(x, FAST) + 6 * running_average(x, SLOW) for x in X]
 # -------------------------------------
 #
 # With `learn="none"` the leaks stay as drawn. Otherwise they are learned together with the weights
-# (`learn_leak=True`, the default).
+# (`learn_leak` in `learning`, the default).
 settings = {"leak": (0.2, 0.6), "washout": 50, "spectral_radius": 0.5}
 fixed = ESNRegressor(40, learn="none", **settings).fit(X[:20], y[:20])
 learned = ESNRegressor(40, epochs=60, **settings).fit(X[:20], y[:20])

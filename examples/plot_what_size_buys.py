@@ -25,7 +25,7 @@ train, test = slice(0, 80), slice(80, None)
 #
 # `learn="none"` fits only the readout. The settings were chosen for these fixed networks, among nine tried, by hand;
 # the learned networks use the same. The lines below give means of three seeds.
-settings = {"leak": 1.0, "input_scaling": 0.2, "bias_scaling": 1.0, "spectral_radius": 0.7}
+settings = {"leak": 1.0, "input_scaling": 0.2, "reservoir": {"bias_scaling": 1.0}, "spectral_radius": 0.7}
 sizes = {"none": (50, 100, 200, 400), "both": (25, 50, 100)}
 errors = {learn: np.empty((3, len(units))) for learn, units in sizes.items()}
 for learn, units in sizes.items():

@@ -25,9 +25,9 @@ WORKERS = 4
 SETTINGS = {
     "sums and ridge": {"learn": "none", "readout": "ridge"},
     "softmax readout": {"learn": "none"},
-    "full batch": {"readout": "ridge", "batch_size": None, "epochs": 3},
-    "mini-batches": {"batch_size": 64, "epochs": 1, "refine_epochs": 1},
-    "ensemble": {"ensemble": 4, "batch_size": 64, "epochs": 2, "refine_epochs": 1},
+    "full batch": {"readout": "ridge", "learning": {"batch_size": None}, "epochs": 3},
+    "mini-batches": {"learning": {"batch_size": 64, "refine_epochs": 1}, "epochs": 1},
+    "ensemble": {"ensemble": 4, "learning": {"batch_size": 64, "refine_epochs": 1}, "epochs": 2},
 }
 
 

@@ -26,6 +26,7 @@ import clusters
 from echolearn import ESNClassifier
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.execution.threads import thread_count
+from echolearn.fitting.parameters import grouped_settings
 from reliability import results
 
 INPUTS, CLASSES = 39, 40
@@ -144,7 +145,9 @@ def main():
         counter = ByteCounter()
         files = written(*data, folder)
         for name, settings in chosen.items():
-            esn = ESNClassifier(validation_fraction=0.0, refine_epochs=0, ridge=1.0, **settings)
+            esn = ESNClassifier(
+                validation_fraction=0.0, ridge=1.0, **grouped_settings({**settings, "refine_epochs": 0}, ESNClassifier)
+            )
             given = files if name.endswith("from files") else data
             small = [None if part is None else part[:40] for part in given]
             esn.fit(data[0][:40], data[1][:40]).fit(*small, engine=client)  # compiled and imported everywhere

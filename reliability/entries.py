@@ -37,7 +37,7 @@ class Declined(Exception):
     """The command refused its arguments: exit code 2 and a message."""
 
 
-SMALL: dict[str, Any] = {"hidden_units": 4, "connections": 2, "epochs": 1}
+SMALL: dict[str, Any] = {"hidden_units": 4, "reservoir": {"connections": 2}, "epochs": 1}
 RNG = np.random.default_rng(0)
 X = [RNG.standard_normal((n, 2)) for n in (9, 12, 9, 10, 11, 9)]
 LABELS = [np.where(x[:, 0] > 0, "a", "b") for x in X]
@@ -82,7 +82,7 @@ def fit(data: Any, folder: Path, estimator: Any, kind: str) -> Call:
     y = data.draw(odd.targets(given, kind))
     more = {"lengths": data.draw(odd.values)} if data.draw(st.integers(0, 9)) == 0 else {}
     changes = data.draw(
-        st.sampled_from([{}, {"dtype": "float64"}, {"washout": 1}, {"learn": "none"}, {"direct": False}])
+        st.sampled_from([{}, {"dtype": "float64"}, {"washout": 1}, {"learn": "none"}, {"learning": {"direct": False}}])
     )
 
     def call() -> Any:
@@ -97,13 +97,14 @@ def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
     """Draw parameters of an estimator."""
     names = sorted(set(estimator().get_params()) - {"verbose"})
     changes = draw_some(data, names, odd.setting, least=1, most=3)
-    if isinstance(changes.get("refine_epochs"), int):
-        changes["refine_epochs"] = min(changes["refine_epochs"], 3)  # any number is allowed, and would take its time
+    refine_epochs = changes.get("learning__refine_epochs")
+    if isinstance(refine_epochs, int):
+        changes["learning__refine_epochs"] = min(refine_epochs, 3)  # any number is allowed, and would take its time
     if isinstance(changes.get("hidden_units"), int) and 4 < changes["hidden_units"] < 10**6:
         changes["hidden_units"] = 4
 
     def call() -> Any:
-        esn = estimator(**{**SMALL, **changes})
+        esn = estimator(**SMALL).set_params(**changes)
         if estimator is ESNForecaster:
             return esn.fit(SERIES, callback=stop).predict(2)
         return esn.fit(X, y, callback=stop).predict(X)
@@ -233,7 +234,7 @@ def forecaster_use(data: Any, folder: Path) -> Call:
     more = {}
     if method == "forecast_interval":
         more["coverage"] = data.draw(st.sampled_from([0.9, *odd.NUMBERS, "a", None]))
-        more["paths"] = data.draw(st.sampled_from([10, 0, 2.5, None, "a"]))
+        more["n_paths"] = data.draw(st.sampled_from([10, 0, 2.5, None, "a"]))
 
     def call() -> Any:
         if method == "score":

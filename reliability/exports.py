@@ -30,6 +30,7 @@ from echolearn.export import plan_of
 from echolearn.export.c.header import c_header
 from echolearn.export.onnx.graph import onnx_model
 from echolearn.export.page.document import PageModel
+from echolearn.fitting.parameters import grouped_settings
 from echolearn.runtime import Model, load
 from echolearn.runtime._plan import Plan
 from reliability.browser import browser, in_page, in_page_steps, put_page
@@ -139,9 +140,13 @@ def _targets(rng: np.random.Generator, kind: str, X: list[np.ndarray], outputs: 
 def _model(rng: np.random.Generator, kind: str, settings: dict[str, Any]) -> Any:
     """Return an estimator that is not fitted."""
     if kind == "forecast":
-        return ESNForecaster(**settings, method="closed_loop")  # direct ones are refused
+        settings = {name: value for name, value in settings.items() if name not in ("direct", "dtype")}
+        return ESNForecaster(
+            **grouped_settings(settings, ESNForecaster), method="closed_loop"
+        )  # direct ones are refused
     of_values = "values" in kind
-    network = (ESNRegressor if of_values else ESNClassifier)(**settings)
+    kind_of_network = ESNRegressor if of_values else ESNClassifier
+    network = kind_of_network(**grouped_settings(settings, kind_of_network))
     if kind.startswith("stack"):
         sees = str(rng.choice(["output", "output+input", "output+hidden"]))
         return (StackedRegressor if of_values else StackedClassifier)([network, network], joint_epochs=0, sees=sees)

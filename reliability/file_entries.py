@@ -157,7 +157,8 @@ def toml(data: Any, folder: Path) -> Call:
     """Draw files of settings for the command line."""
     from echolearn.cli import configuration
 
-    seeds = [b'units = 4\nepochs = 1\n[estimator]\nleak = [0.1, 0.9]\nreadout = "ridge"\nridge = "auto"\n']
+    table = b'leak = [0.1, 0.9]\nreadout = "ridge"\nridge = "auto"\nlearning.patience = 3\n'
+    seeds = [b"units = 4\nepochs = 1\n[estimator]\n" + table]
     content = data.draw(st.one_of(odd.mutated(seeds), st.binary(max_size=60), st.text(max_size=60).map(_encoded)))
     path = _written(folder, "settings.toml", content)
 
@@ -165,7 +166,8 @@ def toml(data: Any, folder: Path) -> Call:
         content = configuration.read(path)
         _, tables = configuration.options_and_tables(content, ["units", "epochs"], ["estimator"], "file")
         known = ESNClassifier().get_params(deep=False)
-        changes = configuration.estimator_settings(tables.get("estimator", {}), known, "[estimator]")
+        groups = ESNClassifier.groups
+        changes = configuration.estimator_settings(tables.get("estimator", {}), known, "[estimator]", groups)
         return ESNClassifier(**{**SMALL, **changes, "verbose": 0}).fit(X, LABELS, callback=stop).network_.readout.U
 
     return call, content

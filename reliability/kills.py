@@ -33,6 +33,7 @@ from unittest import mock
 import numpy as np
 
 import echolearn
+from echolearn.fitting.parameters import grouped_settings
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.reader import read_tensors
@@ -70,7 +71,8 @@ def network(kind: str) -> Any:
     checkpoints.SECONDS_BETWEEN_STATES = 0.0
     if large:
         solver.MIN_ITERATIVE_UNITS, sketch.SAMPLE_FRAMES, trackers.BATCHES_PER_SKETCH = 0, 100, 3
-    return getattr(echolearn, name)(**settings)
+    kind = getattr(echolearn, name)
+    return kind(**grouped_settings(settings, kind))
 
 
 # ---------------------------------------------------------------- what is killed
@@ -288,7 +290,7 @@ def full_disk_command(corpus: Path, place: Path, factor: float = 1.4) -> dict[st
 
 
 def _train(corpus: Path, model: Path, limit: int | None) -> subprocess.CompletedProcess[str]:
-    options = ["--units", "20", "--epochs", "3", "--set", "connections=4"]
+    options = ["--units", "20", "--epochs", "3", "--set", "reservoir.connections=4"]
     command = [sys.executable, "-m", "echolearn", "train", str(model), "--corpus", f"features:{corpus}", *options]
     return subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: limited(limit))
 

@@ -73,7 +73,7 @@ def small_jobs() -> list[Any]:
     wave = np.sin(np.arange(150) / 4)
     small = {"hidden_units": 20, "epochs": 1}
     return [
-        lambda: ESNClassifier(**small, refine_epochs=1).fit(X, labels).predict_proba(X),
+        lambda: ESNClassifier(**small, learning={"refine_epochs": 1}).fit(X, labels).predict_proba(X),
         lambda: ESNClassifier(20, learn="none", readout="ridge").fit(X, labels).predict(X),
         lambda: ESNClassifier(**small, ensemble=2).fit(X, labels).predict(X),
         lambda: ESNRegressor(**small).fit(X, values).predict(X),

@@ -46,14 +46,17 @@ def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, 2)) for n in (30, 25, 20, 30, 25, 20)]
     labels = [np.where(x[:, 0] > 0, "low", "high") for x in X]
-    small: dict[str, Any] = {"connections": 2, "epochs": 2, "batch_size": 3, "step_size": 0.01}
+    learning: dict[str, Any] = {"batch_size": 3, "step_size": 0.01}
+    small: dict[str, Any] = {"reservoir": {"connections": 2}, "epochs": 2, "learning": learning}
     ring = np.roll(np.eye(4), 1, axis=1)
+    drawing = {"topology": ring, "initial_state": np.full(4, 0.1)}
     own = Reservoir.random(2, 4, connections=2, bias_scaling=0.1, leak=(0.2, 0.9), random_state=0)
+    own_settings = {"reservoir": own, "learning": {**learning, "fit_intercept": False}}
     models = {
         "classifier": ESNClassifier(4, **small).fit(X, labels),
         "numbers, sums": ESNClassifier(4, **small, readout="ridge").fit(X, [(y == "low") * 3 for y in labels]),
-        "regressor": ESNRegressor(4, **small, topology=ring, initial_state=np.full(4, 0.1)).fit(X, X),
-        "own reservoir": ESNClassifier(reservoir=own, **small, fit_intercept=False).fit(X, labels),
+        "regressor": ESNRegressor(4, **small | {"reservoir": drawing}).fit(X, X),
+        "own reservoir": ESNClassifier(**small | own_settings).fit(X, labels),
         "pooled": ESNClassifier(4, **small, pooling=2).fit(X, ["a", "b"] * 3),
         "both directions": ESNClassifier(4, **small, bidirectional=True).fit(X, labels),
         "stack": StackedRegressor([ESNRegressor(4, **small), ESNRegressor(4, **small)], joint_epochs=1).fit(X, X),
@@ -63,7 +66,9 @@ def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     for name, model in models.items():
         model.save(folder / "m", **({"sums": True} if name.endswith("sums") else {}))
         found[name] = "echolearn-model", (folder / "m").read_bytes()
-    ESNClassifier(4, **small, refine_epochs=2).fit(X, labels, checkpoint=folder / "kept")
+    ESNClassifier(4, **small | {"learning": {**learning, "refine_epochs": 2}}).fit(
+        X, labels, checkpoint=folder / "kept"
+    )
     for name in ("kept", "kept/refining"):
         newest = sorted((folder / name).glob("*.safetensors"))[-1]
         found[f"checkpoint {name}"] = "echolearn-checkpoint", newest.read_bytes()

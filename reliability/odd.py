@@ -175,8 +175,9 @@ PLAUSIBLE = {
     "bidirectional": [True, False], "feedback": [True, False], "feedback_scaling": [0.1, 10.0],
     "activation": ["tanh", "sigmoid", "relu", "identity"],
     "leak": [1.0, 0.01, (0.1, 0.1), (0.01, 1.0), np.full(4, 0.5)],
-    "reservoir": [None, Reservoir(W=np.ones((2, 4)), W_rec=np.diag([0.5, -0.5, 0.9, 2.0]), activation="tanh")],
-    "learn_leak": [True, False], "plasticity": [None, 0.1, 0.5],
+    "reservoir": [None, {"connections": 1},
+                  Reservoir(W=np.ones((2, 4)), W_rec=np.diag([0.5, -0.5, 0.9, 2.0]), activation="tanh")],
+    "learn_leak": [True, False],
     "initial_state": [None, np.zeros(4), [0.1] * 4], "washout": [0, 1, 8, 9], "direct": [True, False],
     "fit_intercept": [True, False],
     "pooling": ["mean", "last", 1, 3], "ridge": ["auto", 0, 1e-300, 1.0, 1e300, [0.1, 1.0]],
@@ -186,12 +187,14 @@ PLAUSIBLE = {
     "refine_epochs": [0, 1, 3], "batch_size": [None, 1, 100], "clip": [None, 1e-9, 1.0], "renormalize": [True, False],
     "validation_fraction": [0, 0.01, 0.5, 0.99], "patience": [None, "auto", 1], "dtype": ["float32", "float64"],
     "layout": ["auto", "time_first", "channels_first", "rows"],
-    "random_state": [0, None, 2**70, np.random.default_rng(1)], "noise": [0.0, 1e-3, 10.0],
+    "random_state": [0, None, 2**70, np.random.default_rng(1)], "input_noise": [0.0, 1e-3, 10.0],
+    "learning": [None, {}, {"step_size": 1e-9, "batch_size": 1}, {"stepsize": 1.0}, {1: 2}],
 }  # fmt: skip
 
 
 def setting(name: str) -> Any:
     """Return a strategy for a parameter: a plausible value, or any."""
+    name = name.rpartition("__")[2]  # of one inside of `learning` or `reservoir`
     likely = st.sampled_from(PLAUSIBLE[name]) if name in PLAUSIBLE else values
     return st.one_of(likely, likely, values)
 

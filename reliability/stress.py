@@ -225,7 +225,11 @@ def attempt(name: str, dtype: str, case: Case) -> float:
     settings = {"hidden_units": 25, "dtype": dtype, **settings, **{k: v for k, v in case.items() if k not in DATA}}
     make: Callable[..., Any] = kind.paper if settings.pop("_paper", False) else kind  # type: ignore[attr-defined]
     X, y = sample(data, 0, kind)
-    esn = make(**settings).fit(X) if kind is ESNForecaster else make(**settings).fit(X, y)
+    inside = {key: f"{group}__{key}" for group, names in kind.groups.items() for key in names}
+    esn = make(settings.pop("hidden_units")).set_params(
+        **{inside.get(k, k): v for k, v in settings.items() if k not in kind.fixed}
+    )
+    esn = esn.fit(X) if kind is ESNForecaster else esn.fit(X, y)
     better = gain(esn, *sample(data, 1, kind))
     network = esn.model_.network
     _finite(network.readout.U, network.reservoir.W, network.reservoir.W_rec.data)

@@ -18,6 +18,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise
 from echolearn import metrics as ours
 from sourcetree import ROOT
+from toys import grouped
 
 SETTINGS = {"hidden_units": 8, "connections": 3, "learn": "none", "validation_fraction": 0.0}
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
@@ -34,11 +35,11 @@ DATA = {  # X, labels, values, folds
 
 
 def classifier(seed=0):
-    return ESNClassifier(**SETTINGS, readout="ridge", random_state=seed)
+    return ESNClassifier(readout="ridge", random_state=seed, **grouped(SETTINGS))
 
 
 def regressor(seed=0):
-    return ESNRegressor(**SETTINGS, random_state=seed)
+    return ESNRegressor(random_state=seed, **grouped(SETTINGS))
 
 
 def scores(name, esn, y):

@@ -21,6 +21,7 @@ import smallcorpus
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, datasets, load
 from echolearn.cli.main import main
+from toys import grouped
 
 ROOT = Path(__file__).parents[1]
 NAMES = {"sklearn": "scikit-learn"}  # names of distributions that differ from their module's name
@@ -111,7 +112,7 @@ def test_the_fixture_forbids_the_network():
 @pytest.mark.usefixtures("no_network")
 def test_the_library_needs_no_network(tmp_path: Path):
     X, y = toys.labels()
-    esn = ESNClassifier(**toys.FAST).fit(X, y, checkpoint=tmp_path / "kept")
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(X, y, checkpoint=tmp_path / "kept")
     esn.save(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "model.safetensors").predict(X[0]), esn.predict(X[0]))
     ESNRegressor(15, learn="none").fit(*toys.echoes()).predict(X)

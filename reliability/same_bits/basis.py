@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
+from inspect import signature
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
@@ -61,6 +63,14 @@ HOMES = {
 CONSTANTS = {
     "large": (8000, ("iterative", "readout.solver", "readout.large.solver", "readout.large")),
     "seconds": (300.0, ("checkpoints", "modelfile.checkpoint", "modelfile.checkpoints", "persistence.checkpoint")),
+}
+# Settings that are given in one dict where a constructor has a parameter of that name.
+GROUPS = {
+    "learning": (
+        *("step_size", "batch_size", "lookback", "patience", "refine_epochs", "learn_leak", "optimizer", "momentum"),
+        *("clip", "renormalize", "gradient", "case", "targets", "direct", "fit_intercept", "loop_steps"),
+    ),
+    "reservoir": ("connections", "topology", "activation", "bias_scaling", "feedback_scaling", "initial_state"),
 }
 SMALL: dict[str, Any] = {"hidden_units": 30, "connections": 4, "batch_size": 4, "epochs": 3, "patience": None}
 TIMES = ("seconds", "processor_seconds", "decoding_seconds", "frames_per_second", "peak_memory_mb")
@@ -116,7 +126,19 @@ def new(kind: str, **settings: Any) -> Any:
 
     All estimators are made here, so that a commit with other names of classes or settings needs one translation.
     """
-    return attrgetter(kind)(echolearn)(**settings)
+    return attrgetter(kind)(echolearn)(**present_settings(getattr(echolearn, kind.partition(".")[0]), settings))
+
+
+def present_settings(kind: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as this commit's constructor takes them: some in one dict, where it has a parameter for that."""
+    known = signature(kind).parameters
+    if "input_noise" in known and "noise" in settings:
+        settings = {"input_noise" if name == "noise" else name: value for name, value in settings.items()}
+    for group, names in GROUPS.items():  # beside a reservoir that is given, how one is drawn is not used
+        inside = {name: settings[name] for name in names if name in settings and name not in known}
+        if inside and group in known:
+            settings = {group: inside} | {name: value for name, value in settings.items() if name not in inside}
+    return settings
 
 
 @contextmanager
@@ -245,6 +267,11 @@ def saved(esn: Any, path: Path, **how: Any) -> dict[str, Any]:
     """What a model's file holds."""
     esn.save(path, **how)
     return arrays_of(path)
+
+
+def name_alone(name: str) -> str:
+    """The name of a setting without that of the dict that it is given in."""
+    return re.sub(rf"^({'|'.join(GROUPS)})(__|\.)", "", name)
 
 
 def without(value: Any, names: Iterable[str]) -> Any:

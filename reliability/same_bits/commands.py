@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
@@ -14,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from basis import TIMES, Run, arrays_of, case, new_X, plain, public, without
+from basis import GROUPS, TIMES, Run, arrays_of, case, name_alone, new_X, plain, public, without
 from forecasts import sales
 
 import echolearn
@@ -23,7 +24,9 @@ from speech import RATE, recognizer, toy, utterances, write_sound
 
 STATES = tuple(f"{phone}_s{state}" for phone in ("aa", "b", "sil") for state in (2, 3, 4))
 ORIGINS = ("made_with", "sha256", "fingerprint")  # who computed a result, with what, and when
+FORMER = ("plasticity",)  # settings that one commit has and another does not
 CLOCK = re.compile(r"\b\d+:\d\d(:\d\d)?\b|\b[\d.]+ s\b")
+CHANGED = re.compile(r"(settings other than the defaults): (.*)")
 SAVED = re.compile(r"saved by echolearn .*")  # with the size and the date of the file
 
 
@@ -41,7 +44,24 @@ def command(*words: object, code: int = 0, clock: bool = False) -> str:
     if ended != code:
         raise RuntimeError(f"{' '.join(map(str, words))} ended with {ended}:\n{out.getvalue()}\n{errors.getvalue()}")
     printed = SAVED.sub("saved by echolearn", out.getvalue() + (errors.getvalue() if code else ""))
+    printed = CHANGED.sub(lambda found: f"{found[1]}: {settings_alone(found[2])}", printed)
     return plain(CLOCK.sub("TIME", printed) if clock else printed)
+
+
+def settings_alone(text: str) -> str:
+    """Settings `a=1, learning={'b': 2}` as `a=1, b=2`, sorted, whether or not a commit gives some of them in a dict."""
+    if text == "none":
+        return text
+    text = re.sub(r"an array of shape \([\d, ]*\)", r"'\g<0>'", text)
+    found = ast.parse(f"dict({text})", mode="eval").body
+    if not isinstance(found, ast.Call):
+        raise ValueError(f"{text!r:.200} are no settings.")
+    flat = []
+    for setting in found.keywords:
+        inside = setting.arg in GROUPS and isinstance(setting.value, ast.Dict)
+        given = ast.literal_eval(setting.value)
+        flat += [f"{key}={value!r}" for key, value in (given if inside else {setting.arg: given}).items()]
+    return ", ".join(sorted(flat))
 
 
 def written(*names: str) -> dict[str, str]:
@@ -97,7 +117,7 @@ def command_train(run: Run) -> Any:
             found[f"{name}, evaluated"] = [
                 command("evaluate", file, *where), command("evaluate", file, *where, "--json", "--part", "valid")
             ]  # fmt: skip
-            found[f"{name}, described"] = command("info", file)
+            found[f"{name}, described"] = command("info", file, clock=True)
             found[f"{name}, predicted"] = [command("predict", file, *where, "--out", "a.mlf"), written("a.mlf")]
             command("predict", file, *where, "--out", "a.npz")
             with np.load("a.npz") as arrays:
@@ -123,14 +143,14 @@ def command_predict(run: Run) -> Any:
         np.savez("named.npz", first=new_X[0], second=new_X[1])
         for name in names:
             echolearn.save(model(name), "model.safetensors")
-            found[name] = [command("info", "model.safetensors")]
+            found[name] = [command("info", "model.safetensors", clock=True)]
             for file, how in ((rows, ("--sequence-column", "site")), ("named.npz", ())):
                 more = ("--probabilities",) if "regressor" not in name else ()
                 printed = command("predict", "model.safetensors", file, *how, *more, "--out", "out.csv")
                 found[name] += [printed, written("out.csv")]
         for name in ("forecaster", "direct forecaster", "forecaster with inputs"):
             echolearn.save(model(name), "model.safetensors")
-            found[name] = command("info", "model.safetensors")
+            found[name] = command("info", "model.safetensors", clock=True)
         found["refusal"] = command("predict", "model.safetensors", rows, code=2)
     return found
 
@@ -190,7 +210,8 @@ def command_tune(run: Run) -> Any:
     with chdir(run.work):
         words = ("tune", "--corpus", corpus(), "--units", 10, "--epochs", 1, "--trials", 2, "--out", "tuned")
         printed = command(*words, clock=True)
-        return printed, written("tuned/best.toml")
+        best = [name_alone(line) for line in written("tuned/best.toml")["tuned/best.toml"].splitlines()]
+        return printed, sorted(best)
 
 
 # ---------------------------------------------------------------- speech
@@ -276,7 +297,9 @@ def command_train_recognition(run: Run) -> Any:
 
 def numbers(path: str) -> Any:
     """A file of JSON without times and origins."""
-    return json.dumps(without(json.loads(Path(path).read_text()), {*TIMES, *ORIGINS}), indent=1, sort_keys=True)
+    return json.dumps(
+        without(json.loads(Path(path).read_text()), {*TIMES, *ORIGINS, *FORMER}), indent=1, sort_keys=True
+    )
 
 
 def networks(folder: str) -> dict[str, Any]:

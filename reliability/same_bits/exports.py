@@ -69,7 +69,7 @@ def _pipeline(*steps: Any) -> Any:
 
 OTHERS = {
     "forecaster": lambda: _loop().fit(series()[0][:, 0]),
-    "forecaster of columns": lambda: _loop(dtype="float32").fit(series()[0]),
+    "forecaster of columns": lambda: _loop().fit(series()[0]),
     "forecaster of several": lambda: _loop().fit(series(3)),
     "forecaster with inputs": lambda: _loop().fit(series()[0], exogenous=weather(400)),
     "direct forecaster": lambda: new("ESNForecaster", hidden_units=20, method="direct").fit(sales()),

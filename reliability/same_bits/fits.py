@@ -24,6 +24,7 @@ from basis import (
     many_labels,
     many_values,
     most_values,
+    name_alone,
     new,
     new_X,
     outcome,
@@ -93,13 +94,11 @@ FITS = {
     "classifier, no intercept": classifier(labels, fit_intercept=False),
     "classifier, own reservoir": classifier(labels, reservoir=OWN, leak=OWN.leak),
     "classifier, last targets": classifier(labels, lookback=5, washout=4, targets="last", **keep_last),
-    "classifier, matrix, plasticity, state": classifier(labels, topology=MATRIX, plasticity=0.3, initial_state=STATE),
+    "classifier, matrix, state": classifier(labels, topology=MATRIX, initial_state=STATE),
     "classifier, float64": classifier(labels, dtype="float64", activation="sigmoid", clip=0.1, direct=False),
     "classifier, diverging": classifier(labels, **wild, epochs=1),
     "classifier, sequences": classifier(whole_labels),
-    "classifier, sequences, 3 parts": classifier(
-        whole_labels, pooling=3, bidirectional=True, plasticity=0.4, **keep_last
-    ),
+    "classifier, sequences, 3 parts": classifier(whole_labels, pooling=3, bidirectional=True, **keep_last),
     "classifier, sequences, ensemble": classifier(whole_labels, pooling=2, ensemble=2, washout=2, readout="ridge"),
     "regressor": regressor(values),
     "regressor, full batch": regressor(values, batch_size=None, dtype="float64", washout=5, ridge=[0.01, 0.1, 1.0]),
@@ -284,6 +283,7 @@ def resumed(fit: Fit, run: Run) -> Any:
     with killed_after(np.inf) as writes:
         fit.fitted(checkpoint=run.work / "whole")
     found: dict[str, Any] = {}
+    whose = ("own",) if fit.kind == "ESNForecaster" else ("own", "old")  # a setting of it has another name
     for share in (0.12, 0.55, 0.9):
         own, old = run.work / str(share), run.handover / f"{run.work.name} {share}"
         with suppress(Killed), killed_after(1 + int(share * writes[0])):
@@ -291,8 +291,9 @@ def resumed(fit: Fit, run: Run) -> Any:
             raise AssertionError("the fit was not killed")
         if run.writes:
             shutil.copytree(own, old)
-        for whose, folder in (("own", own), ("old", shutil.copytree(old, run.work / f"old {share}"))):
-            found[f"{whose} {share}"] = saved(fit.fitted(checkpoint=folder), run.work / "model.safetensors")
+        folders = {"own": own, "old": shutil.copytree(old, run.work / f"old {share}")}
+        for name in whose:
+            found[f"{name} {share}"] = saved(fit.fitted(checkpoint=folders[name]), run.work / "model.safetensors")
     return found
 
 
@@ -344,5 +345,8 @@ def tuning(run: Run) -> Any:
     except ImportError:
         return "optuna is not installed"
     found = public("tune")(new("ESNClassifier", **{**SMALL, "epochs": 1}), *labels(), trials=2, folds=2)
-    trials = [[repr(sorted(trial.settings.items())), trial.score, trial.curve] for trial in found.trials]
+    trials = [
+        [repr(sorted((name_alone(name), value) for name, value in trial.settings.items())), trial.score, trial.curve]
+        for trial in found.trials
+    ]
     return trials, outcome(found.estimator, run, "tuned")

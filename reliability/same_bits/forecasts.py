@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ def gappy(values: Any) -> Any:
 
 
 def interval(esn: Any, steps: int, coverage: float, **more: Any) -> Any:
-    return esn.forecast_interval(steps, coverage, paths=50, **more)
+    paths = "n_paths" if "n_paths" in signature(esn.forecast_interval).parameters else "paths"
+    return esn.forecast_interval(steps, coverage, **{paths: 50}, **more)
 
 
 def answers(
@@ -100,7 +102,7 @@ def forecasters(run: Run) -> Any:
         return esn.predict(40, **future), interval(esn, 40, 0.9, **future)
 
     one = new("ESNForecaster", **how, validation_fraction=0.0).fit(series()[0])
-    fixed = new("ESNForecaster", **how, learn="none", noise=1e-3, dtype="float32").fit(series()[0])
+    fixed = new("ESNForecaster", **how, learn="none", noise=1e-3).fit(series()[0])
     several = new("ESNForecaster", **how).fit(series(3), exogenous=[e[:400] for e in outside])
     with constant("large", 10):
         large = new("ESNForecaster", **how).fit(series()[0])
@@ -110,19 +112,19 @@ def forecasters(run: Run) -> Any:
 
 @case
 def closed_loops(run: Run) -> Any:
-    """All verbs: one series, several, several columns, exogenous inputs, pandas, and a float32 network."""
+    """All verbs: one series, several, several columns, exogenous inputs, pandas, and inputs with noise."""
     one, known = series()[0][:, 0], series(steps=160)[0]
     several, ends = [s[:n] for s, n in zip(series(3), (400, 250, 90), strict=True)], [s[:5] for s in series(3)]
     rows = {"ahead": weather(409)[400:], "warm": weather(169), "score": weather(160)}
     rows |= {"update": weather(403)[400:], "later": weather(412)[403:]}
     inputs = new("ESNForecaster", **LOOP).fit(series()[0], exogenous=weather(400))
-    narrow = new("ESNForecaster", **{**LOOP, "dtype": "float32", "noise": 0.01, "learn": "input"}).fit(one)
+    noisy = new("ESNForecaster", **{**LOOP, "noise": 0.01, "learn": "input"}).fit(one)
     fits = {
         "column": (new("ESNForecaster", **LOOP).fit(one), {"known": known[:, 0], "new": 0.3}),
         "columns": (new("ESNForecaster", **LOOP).fit(series()[0]), {"known": known, "new": known[:4]}),
         "several": (new("ESNForecaster", **LOOP).fit(several), {"known": [known, known[:99]], "new": ends}),
         "inputs": (inputs, {"known": known, "new": known[:3], "rows": rows}),
-        "narrow": (narrow, {"known": known[:, 0], "new": known[:4, 0]}),
+        "noisy": (noisy, {"known": known[:, 0], "new": known[:4, 0]}),
     }
     return {name: forecast(run, f"loop of {name}", esn, **how) for name, (esn, how) in fits.items()}
 
@@ -154,7 +156,7 @@ def direct_forecasts(run: Run) -> Any:
         "shortest": ({}, sales(5, 5)),
         "log": ({"log": True, "trend": True, "horizon": 5, "season": 12}, sales(96, 6)),
         "trend": ({"log": False, "trend": False, "horizon": 3, "ridge": 0.1}, sales(96, 7)),
-        "units": ({"direct": False, "activation": "sigmoid", "dtype": "float32", "leak": 0.5}, sales(150, 8)),
+        "units": ({"activation": "sigmoid", "leak": 0.5}, sales(150, 8)),
     }
     found = {}
     for name, (settings, values) in fits.items():

@@ -192,10 +192,10 @@ def check_each(settings: Mapping[str, object], rules: Mapping[str, Rule]) -> Non
     """Raise ValueError for the first setting that breaks its rule. Settings without a rule pass."""
     for name, value in settings.items():
         if name in rules and not rules[name].allows(value):
-            raise ValueError(f"{name}={_shown(value)}; expected {rules[name].expected}.")
+            raise ValueError(f"{name}={shown(value)}; expected {rules[name].expected}.")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a value in words; of a matrix, which would fill the screen, its shape."""
     if not isinstance(value, type) and getattr(value, "ndim", 0) > 1:  # a dense or a sparse one
         return f"an array of shape {value.shape}"  # type: ignore[attr-defined]
@@ -241,7 +241,8 @@ SYNONYMS = {
     "patience": "early_stopping n_iter_no_change",
     "validation_fraction": "validation_split val_fraction validation_size",
     "clip": "gradient_clipping max_norm clip_norm grad_clip clipnorm",
-    "noise": "state_noise noise_rc noise_level noise_in",
+    "input_noise": "noise state_noise noise_rc noise_level noise_in",
+    "state_noise": "noise noise_rc noise_level",
     "direct": "input_to_readout input_to_output concat_input",
     "pooling": "mts_rep pool aggregation",
     "readout": "readout_type output_activation",

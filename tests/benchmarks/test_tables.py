@@ -28,7 +28,7 @@ def differences(found, now):
         f"{estimator}({name}={value}) is now {now.get(estimator, {}).get(name)}"
         for estimator, values in found.items()
         for name, value in values.items()
-        if now.get(estimator, {}).get(name) != value
+        if now.get(estimator, {}).get(name, results.FORMER.get(name)) != value
     ]
 
 

@@ -15,6 +15,7 @@ from echolearn.readout import LMS, RLS
 from echolearn.states import harvest
 from echolearn.streams import Stream
 from echolearn.tuning import tune
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=6)
 VALUES = toys.echoes(sequences=6)[1]
@@ -26,11 +27,11 @@ RAGGED = [[1, 2], [3]]
 
 
 def classifier(**settings):
-    return ESNClassifier(**{**SMALL, **settings})
+    return ESNClassifier(**grouped({**SMALL, **settings}))
 
 
 def regressor(**settings):
-    return ESNRegressor(**{**SMALL, **settings})
+    return ESNRegressor(**grouped({**SMALL, **settings}))
 
 
 ODD = {
@@ -50,8 +51,8 @@ ODD = {
     "checkpoint": (lambda: classifier().fit(X, LABELS, checkpoint=3), "checkpoint=3; expected the path"),
     "words to score": (lambda: regressor().fit(X, VALUES).score(X, LABELS), "expected numbers"),
     "huge targets": (lambda: regressor().fit(X, [v * 1e300 for v in VALUES]), "no room for sums"),
-    "a huge series": (lambda: ESNForecaster(**SMALL_F).fit(np.sin(np.arange(60)) * 1e300), "no room for sums"),
-    "a ragged series": (lambda: ESNForecaster(**SMALL_F).fit([RAGGED]), "series: "),
+    "a huge series": (lambda: ESNForecaster(**grouped(SMALL_F)).fit(np.sin(np.arange(60)) * 1e300), "no room for sums"),
+    "a ragged series": (lambda: ESNForecaster(**grouped(SMALL_F)).fit([RAGGED]), "series: "),
     "huge frames": (lambda: regressor().fit(X, VALUES).predict([x * 1e300 for x in X]), "outputs are not finite"),
     "huge states": (lambda: harvest(RESERVOIR, X[0] * 1e300, dtype="float32"), "states are not finite"),
     "a fraction": (lambda: regressor(step_size=Fraction(1, 2)).fit(X, VALUES), "step_size=.*expected a number > 0"),

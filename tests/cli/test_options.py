@@ -32,7 +32,7 @@ def test_a_configuration_file_sets_every_option(run: Callable[..., Result], corp
     config = tmp_path / "run.toml"
     config.write_text(
         f'corpus = "{corpus}"\nunits = [5, 6]\nepochs = 1\ncolumns = ["esn", "W_m1"]\nout = "{tmp_path / "out"}"\n'
-        "[paper]\nstep_size = 0.01\n"
+        "[paper]\nlearning.step_size = 0.01\n"
     )
     result = run("table1", "--config", config, "--units", "7")
     assert result.exit_code == 0, result.output
@@ -48,6 +48,8 @@ def test_a_configuration_file_sets_every_option(run: Callable[..., Result], corp
     [
         ("unit = 5", "did you mean units?"),
         ("[paper]\nstepsize = 1", "did you mean step_size?"),
+        ("[paper]\nstep_size = 1", "step_size is part of learning: write learning.step_size = ..."),
+        ("[paper]\nlearning.stepsize = 1", "[paper] learning: there is no setting 'stepsize'; did you mean step_size?"),
         ("[papers]\nridge = 1", "did you mean paper?"),
         ("paper = 3", "[paper]"),
         ("[units]\nx = 3", "one value"),

@@ -17,6 +17,7 @@ from echolearn.cli.predict import audio_features, open_state_network, write_pred
 from echolearn.exceptions import CorpusError
 from echolearn.speech import Corpus, read_mlf
 from smallcorpus import STATES
+from toys import grouped
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(RNG.normal(size=(90, 2)).round(6), columns=["heat", "load"])
@@ -26,10 +27,10 @@ TARGETS = np.stack([TABLE["heat"], -TABLE["load"]], axis=1)
 FIXED = {"learn": "none", "readout": "ridge"}
 LISTED = [TABLE[k : k + 15].to_numpy() for k in range(0, 90, 15)]
 MODELS = {
-    "classifier": ESNClassifier(8, **FIXED).fit(TABLE, np.where(TABLE["heat"] > 0, "up", "down")),
+    "classifier": ESNClassifier(8, **grouped(FIXED)).fit(TABLE, np.where(TABLE["heat"] > 0, "up", "down")),
     "regressor": ESNRegressor(8, learn="none").fit(TABLE, TARGETS[:, 0]),
     "two values": ESNRegressor(8, learn="none").fit(TABLE, TARGETS),
-    "sequences": ESNClassifier(8, pooling="mean", **FIXED).fit(LISTED, [1, 2] * 3),
+    "sequences": ESNClassifier(8, pooling="mean", **grouped(FIXED)).fit(LISTED, [1, 2] * 3),
     "stack": StackedRegressor([ESNRegressor(5, learn="none")] * 2, joint_epochs=0).fit(TABLE, TARGETS[:, 0]),
     "pipeline": make_pipeline(FrameWise(StandardScaler()), ESNRegressor(8, learn="none")).fit(TABLE, TARGETS[:, 0]),
 }
@@ -183,7 +184,7 @@ def test_the_network_of_a_recogniser_answers_frames(run, tmp_path):
 
 
 def test_stacks_of_labels_are_described(run, saved):
-    layer = ESNClassifier(5, **FIXED)
+    layer = ESNClassifier(5, **grouped(FIXED))
     labels = np.where(TABLE["heat"] > 0, "up", "down")
     stack = StackedClassifier([layer, layer], joint_epochs=0).fit(TABLE, labels)
     assert "2 classes (down, up)" in run("info", saved(stack)).output

@@ -16,6 +16,7 @@ from echolearn.cli.predict import open_state_network, recipe_of
 from echolearn.cli.train import Confusion, fit_and_save, part_errors
 from echolearn.speech import Corpus, FeatureRecipe, open_corpus, read_mlf
 from smallcorpus import STATES, arrays, write
+from toys import grouped
 
 Run = Callable[..., Result]
 Refused = Callable[..., str]
@@ -210,7 +211,7 @@ def test_training_saves_the_network_and_leaves_no_checkpoint(
     opened: Corpus, tmp_path: Path, settings: dict[str, object], epochs: list[int]
 ) -> None:
     progress = Progress()
-    network = ESNClassifier(5, readout="ridge", random_state=0, **settings)
+    network = ESNClassifier(5, readout="ridge", random_state=0, **grouped(settings))
     result = fit_and_save(opened, network, tmp_path / "m.safetensors", progress)
     assert progress.planned == [len(epochs)]
     assert progress.epochs == epochs

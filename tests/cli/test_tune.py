@@ -24,6 +24,15 @@ def test_settings_are_written_as_a_configuration_file() -> None:
         "units": 50,
         "estimator": {"leak": [0.1, 1.0], "lookback": "none", "activation": "tanh", "direct": False, "ridge": 1e-8},
     }
+    given = {
+        "learning": {"patience": None, "step_size": 0.1},
+        "learning__step_size": 0.02,
+        "reservoir__topology": "ring",
+    }
+    assert tomllib.loads(as_toml(50, given))["estimator"] == {
+        "learning": {"patience": "none", "step_size": 0.02},
+        "reservoir": {"topology": "ring"},
+    }
 
 
 def test_trials_are_fitted_on_train_and_scored_on_the_validation_part(

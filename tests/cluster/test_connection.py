@@ -16,6 +16,7 @@ from echolearn.cli.main import main
 from echolearn.cluster import connection, executor, on
 from echolearn.exceptions import ClusterError
 from echolearn.execution.executor import LOCAL, active_executor
+from toys import grouped
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.usefixtures("many_parts")
@@ -32,7 +33,7 @@ def test_dask_is_not_imported_by_a_fit_in_this_process():
 
 def test_engines_that_cannot_be_reached_are_refused(monkeypatch):
     X, y = toys.labels(sequences=30)
-    esn = ESNClassifier(**SMALL)
+    esn = ESNClassifier(**grouped(SMALL))
     with pytest.raises(ClusterError, match=r"engine=3; expected 'dask', a scheduler's address"):
         esn.fit(X, y, engine=3)
     with pytest.raises(ClusterError, match="there is none"):
@@ -48,7 +49,7 @@ def test_engines_that_cannot_be_reached_are_refused(monkeypatch):
 
 def test_another_version_is_refused(client, monkeypatch):
     X, y = toys.labels(sequences=30)
-    esn = ESNClassifier(**SMALL)
+    esn = ESNClassifier(**grouped(SMALL))
     monkeypatch.setattr(connection, "__version__", "0.0.1")
     with pytest.raises(ClusterError, match=r"has echolearn .*, here is 0\.0\.1"):
         esn.fit(X, y, engine=client)
@@ -63,7 +64,7 @@ def test_another_version_is_refused(client, monkeypatch):
 def test_the_current_client_is_used_and_left_open(client):
     X, y = toys.labels(sequences=30)
     with client.as_current():
-        ESNClassifier(**SMALL).fit(X, y, engine="dask")
+        ESNClassifier(**grouped(SMALL)).fit(X, y, engine="dask")
     assert client.status == "running"
 
 
@@ -95,11 +96,11 @@ def test_certificates_open_an_encrypted_cluster(tmp_path):
     )
     X, y = toys.labels(sequences=30)
     settings = {**SMALL, "learn": "none", "readout": "ridge"}
-    here = ESNClassifier(**settings).fit(X, y)
+    here = ESNClassifier(**grouped(settings)).fit(X, y)
     with clusters.processes(tmp_path, 1, options) as (file, _, _):
         address = clusters.address(file)
         assert address.startswith("tls://")
         with on(address, security):
-            assert_same_bits(here, ESNClassifier(**settings).fit(X, y))
+            assert_same_bits(here, ESNClassifier(**grouped(settings)).fit(X, y))
         with pytest.raises(ClusterError, match="no Dask scheduler answers"):
-            ESNClassifier(**settings).fit(X, y, engine=address)  # without the certificate
+            ESNClassifier(**grouped(settings)).fit(X, y, engine=address)  # without the certificate

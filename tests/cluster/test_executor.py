@@ -19,6 +19,7 @@ from echolearn.exceptions import ClusterError, EchoStateWarning
 from echolearn.execution.executor import LOCAL
 from echolearn.readout import ridge, softmax, solver, statistics
 from echolearn.sequences.dataset import Dataset
+from toys import grouped
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.usefixtures("many_parts")
@@ -38,8 +39,8 @@ pytestmark = pytest.mark.usefixtures("many_parts")
 def test_a_classifier_has_the_bits_of_this_process(client, changes):
     X, y = toys.labels(sequences=30)
     settings = {**SMALL, **changes}
-    here = ESNClassifier(**settings).fit(X, y)
-    there = ESNClassifier(**settings).fit(X, y, engine=client)
+    here = ESNClassifier(**grouped(settings)).fit(X, y)
+    there = ESNClassifier(**grouped(settings)).fit(X, y, engine=client)
     assert_same_bits(here, there)
     with on(client):
         for p, q in zip(here.predict_proba(X), there.predict_proba(X), strict=True):
@@ -50,15 +51,15 @@ def test_values_feedback_and_targets_per_sequence_have_the_bits_of_this_process(
     X, Y = toys.echoes(sequences=20)
     settings = {**SMALL, "epochs": 1}
     for data, changes in (((X, Y), {}), ((X, Y), {"feedback": True}), ((X, [y[-1] for y in Y]), {"pooling": 2})):
-        here = ESNRegressor(**settings, **changes).fit(*data)
-        there = ESNRegressor(**settings, **changes)
+        here = ESNRegressor(**grouped(settings, changes)).fit(*data)
+        there = ESNRegressor(**grouped(settings, changes))
         with on(client):
             there.fit(*data)
             assert_same_bits(here, there)
             assert here.score(*data) == there.score(*data)
     labels = toys.rising(sequences=20)
-    there = ESNClassifier(**SMALL).fit(*labels, engine=client)
-    assert_same_bits(ESNClassifier(**SMALL).fit(*labels), there)
+    there = ESNClassifier(**grouped(SMALL)).fit(*labels, engine=client)
+    assert_same_bits(ESNClassifier(**grouped(SMALL)).fit(*labels), there)
 
 
 def test_few_long_sequences_whose_last_steps_are_held_out(client, monkeypatch):
@@ -66,7 +67,9 @@ def test_few_long_sequences_whose_last_steps_are_held_out(client, monkeypatch):
     X, Y = toys.echoes(sequences=3)
     few = [np.tile(x, (5, 1)) for x in X], [np.tile(y, (5, 1)) for y in Y]
     settings = {**SMALL, "epochs": 1}
-    assert_same_bits(ESNRegressor(**settings).fit(*few), ESNRegressor(**settings).fit(*few, engine=client))
+    assert_same_bits(
+        ESNRegressor(**grouped(settings)).fit(*few), ESNRegressor(**grouped(settings)).fit(*few, engine=client)
+    )
 
 
 @pytest.mark.parametrize("batch_size", [SMALL["batch_size"], None])
@@ -75,8 +78,8 @@ def test_large_networks_have_the_bits_of_this_process(client, monkeypatch, batch
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 20)
     X, y = toys.labels(sequences=30)
     settings = {**SMALL, "refine_epochs": 1, "batch_size": batch_size}
-    there = ESNClassifier(**settings).fit(X, y, engine=client)
-    assert_same_bits(ESNClassifier(**settings).fit(X, y), there)
+    there = ESNClassifier(**grouped(settings)).fit(X, y, engine=client)
+    assert_same_bits(ESNClassifier(**grouped(settings)).fit(X, y), there)
 
 
 @pytest.mark.parametrize("changes", [{"ignore_label": "?"}, {"pooling": "mean"}, {}], ids=["ignored", "pooled", ""])
@@ -89,7 +92,7 @@ def test_the_descent_of_a_softmax_readout_stays_on_the_workers(client, monkeypat
     if "ignore_label" in changes:
         y = [np.where(np.arange(len(labels)) % 4 == 1, "?", labels) for labels in y]
     settings = {**SMALL, "learn": "none", "validation_fraction": 0.0, **changes}
-    here = ESNClassifier(**settings).fit(X, y)
+    here = ESNClassifier(**grouped(settings)).fit(X, y)
     sizes, result = [], ClusterExecutor.result
 
     def measured(self, future):
@@ -98,7 +101,7 @@ def test_the_descent_of_a_softmax_readout_stays_on_the_workers(client, monkeypat
         return value
 
     monkeypatch.setattr(ClusterExecutor, "result", measured)
-    assert_same_bits(here, ESNClassifier(**settings).fit(X, y, engine=client))
+    assert_same_bits(here, ESNClassifier(**grouped(settings)).fit(X, y, engine=client))
     M = here.network_.readout.U.shape[0]
     assert max(sizes) < 8 * M * (M + 4) + 4000  # G and Q; all states are more
     assert "pooling" in changes or 8 * M * sum(map(len, X)) > 10 * max(sizes)
@@ -143,12 +146,12 @@ def test_a_wide_gram_matrix_does_not_depend_on_the_workers(client, monkeypatch):
         monkeypatch.setattr(module, "MAX_COLUMNS_PER_THREAD", 10)
     X, y = toys.labels(sequences=30)
     settings = {**SMALL, "learn": "none", "readout": "ridge"}
-    three_workers = ESNClassifier(**settings).fit(X, y, engine=client)
+    three_workers = ESNClassifier(**grouped(settings)).fit(X, y, engine=client)
     with on(client) as used:
         monkeypatch.setattr(type(used), "slots", property(lambda self: [min(self.client.nthreads())]))
-        one_worker = ESNClassifier(**settings).fit(X, y)
+        one_worker = ESNClassifier(**grouped(settings)).fit(X, y)
     assert_same_bits(three_workers, one_worker)
-    here = ESNClassifier(**settings).fit(X, y)
+    here = ESNClassifier(**grouped(settings)).fit(X, y)
     there_U, here_U = three_workers.network_.readout.U, here.network_.readout.U
     assert (there_U != here_U).any()  # the other order was taken
     np.testing.assert_allclose(there_U, here_U, rtol=1e-6, atol=1e-9)
@@ -159,7 +162,7 @@ def test_killed_workers_change_nothing(client, three_workers, monkeypatch, kills
     _, running, _ = three_workers
     X, y = toys.labels(sequences=60)
     settings = {**SMALL, "batch_size": None, "readout": "ridge", "epochs": 4}
-    here = ESNClassifier(**settings).fit(X, y)
+    here = ESNClassifier(**grouped(settings)).fit(X, y)
     alive = [process for process in running if process.poll() is None]
     tasks, submit = [], ClusterExecutor.submit
 
@@ -173,7 +176,7 @@ def test_killed_workers_change_nothing(client, three_workers, monkeypatch, kills
         return future
 
     monkeypatch.setattr(ClusterExecutor, "submit", deadly)
-    assert_same_bits(here, ESNClassifier(**settings).fit(X, y, engine=client))
+    assert_same_bits(here, ESNClassifier(**grouped(settings)).fit(X, y, engine=client))
     assert len(tasks) > 40
     assert len(alive) == 3 - kills
 
@@ -192,7 +195,7 @@ def test_tasks_do_not_carry_the_data(client, monkeypatch):
     for count in sent:
         X, y = toys.labels(sequences=count, steps=(50, 51))
         settings = {**SMALL, "epochs": 1, "batch_size": 20, "refine_epochs": 1}
-        ESNClassifier(**settings, validation_fraction=0.0).fit(X, y, engine=client)
+        ESNClassifier(validation_fraction=0.0, **grouped(settings)).fit(X, y, engine=client)
     assert abs(max(sent[40]) - max(sent[5])) < 200
     assert max(sent[40]) < 20_000  # 40 sequences are 32 kB
 
@@ -200,10 +203,10 @@ def test_tasks_do_not_carry_the_data(client, monkeypatch):
 def test_a_fit_of_this_process_resumes_on_a_cluster(client, tmp_path):
     X, y = toys.labels(sequences=30)
     settings = {**SMALL, "refine_epochs": 0}
-    whole = ESNClassifier(**settings).fit(X, y)
+    whole = ESNClassifier(**grouped(settings)).fit(X, y)
     with pytest.raises(KeyboardInterrupt):
-        ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, callback=toys.interrupt_at(1))
-    assert_same_bits(whole, ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, engine=client))
+        ESNClassifier(**grouped(settings)).fit(X, y, checkpoint=tmp_path, callback=toys.interrupt_at(1))
+    assert_same_bits(whole, ESNClassifier(**grouped(settings)).fit(X, y, checkpoint=tmp_path, engine=client))
 
 
 def test_a_fingerprint_does_not_depend_on_where_the_data_are(client):
@@ -245,7 +248,9 @@ def test_a_failure_on_a_worker_reaches_the_caller(client):
         pytest.warns(EchoStateWarning, match="never forgets"),
         pytest.raises(FloatingPointError, match="NaN or infinity"),
     ):
-        ESNClassifier(**settings).fit([np.tile(x, (20, 1)) for x in X], [np.tile(t, 20) for t in y], engine=client)
+        ESNClassifier(**grouped(settings)).fit(
+            [np.tile(x, (20, 1)) for x in X], [np.tile(t, 20) for t in y], engine=client
+        )
 
 
 def test_work_waits_for_workers_but_not_for_ever(three_workers, client, monkeypatch):
@@ -261,7 +266,7 @@ def test_work_waits_for_workers_but_not_for_ever(three_workers, client, monkeypa
     timer.start()
     try:
         with pytest.raises(ClusterError, match="no worker for 1 s"):
-            ESNClassifier(**{**SMALL, "epochs": 1000, "patience": None}).fit(X, y, engine=client)
+            ESNClassifier(**grouped({**SMALL, "epochs": 1000, "patience": None})).fit(X, y, engine=client)
     finally:
         timer.cancel()
 
@@ -280,8 +285,8 @@ def test_weights_and_missing_targets_have_the_bits_of_this_process(client, chang
     marked = [np.where(np.arange(len(labels)) % 4 == 1, "?", labels) for labels in y]
     w = [np.arange(len(labels)) % 3.0 + (i % 5) for i, labels in enumerate(y)]
     settings = {**SMALL, "ignore_label": "?", "class_weight": "balanced", **changes}
-    here = ESNClassifier(**settings).fit(X, marked, sample_weight=w)
-    there = ESNClassifier(**settings).fit(X, marked, sample_weight=w, engine=client)
+    here = ESNClassifier(**grouped(settings)).fit(X, marked, sample_weight=w)
+    there = ESNClassifier(**grouped(settings)).fit(X, marked, sample_weight=w, engine=client)
     assert_same_bits(here, there)
 
 
@@ -289,11 +294,11 @@ def test_weights_of_large_networks_and_of_sequences_have_the_bits_of_this_proces
     X, Y = toys.echoes(sequences=20)
     w = np.arange(20) % 4
     settings = {**SMALL, "epochs": 1, "pooling": 2}
-    here = ESNRegressor(**settings).fit(X, [y[-1] for y in Y], sample_weight=w)
-    assert_same_bits(here, ESNRegressor(**settings).fit(X, [y[-1] for y in Y], sample_weight=w, engine=client))
+    here = ESNRegressor(**grouped(settings)).fit(X, [y[-1] for y in Y], sample_weight=w)
+    assert_same_bits(here, ESNRegressor(**grouped(settings)).fit(X, [y[-1] for y in Y], sample_weight=w, engine=client))
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 20)
     missing = [np.where(np.arange(len(y))[:, None] % 3 == 0, np.nan, y) for y in Y]
     for batch_size in (8, None):
         settings = {**SMALL, "epochs": 2, "batch_size": batch_size}
-        here = ESNRegressor(**settings).fit(X, missing, sample_weight=w)
-        assert_same_bits(here, ESNRegressor(**settings).fit(X, missing, sample_weight=w, engine=client))
+        here = ESNRegressor(**grouped(settings)).fit(X, missing, sample_weight=w)
+        assert_same_bits(here, ESNRegressor(**grouped(settings)).fit(X, missing, sample_weight=w, engine=client))

@@ -9,6 +9,7 @@ from echolearn import ESNClassifier
 from echolearn.cluster import on
 from echolearn.cluster.sources import checked, firsts, read, seconds, shapes_of, targets_of
 from echolearn.sequences.opening import is_remote_source
+from toys import grouped
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
@@ -36,7 +37,7 @@ def test_files_bags_and_delayed_sequences_are_fitted_as_arrays_are(client, files
     import dask.bag
 
     X, y, both, of_X, of_y = files
-    here = ESNClassifier(**SETTINGS).fit(X, y)
+    here = ESNClassifier(**grouped(SETTINGS)).fit(X, y)
     later = [dask.delayed(np.load)(path) for path in of_X]
     labels_later = [dask.delayed(np.load)(path) for path in of_y]
     pairs = dask.bag.from_sequence(zip(X, y, strict=True), npartitions=7)
@@ -51,7 +52,7 @@ def test_files_bags_and_delayed_sequences_are_fitted_as_arrays_are(client, files
             (later, y),
             (later, labels_later),
         ):
-            assert_same_bits(here, ESNClassifier(**SETTINGS).fit(*data))
+            assert_same_bits(here, ESNClassifier(**grouped(SETTINGS)).fit(*data))
         for given in (both, of_X, later, inputs):
             for p, q in zip(here.predict(X), here.predict(given), strict=True):
                 np.testing.assert_array_equal(p, q)
@@ -60,24 +61,24 @@ def test_files_bags_and_delayed_sequences_are_fitted_as_arrays_are(client, files
 
 def test_files_are_added_as_arrays_are(client, files):
     X, y, both, of_X, of_y = files
-    here = ESNClassifier(**SETTINGS).fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    here = ESNClassifier(**grouped(SETTINGS)).fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
     with on(client):
         for data in ((both[20:], None), (of_X[20:], of_y[20:])):
-            there = ESNClassifier(**SETTINGS).fit(X[:20], y[:20]).partial_fit(*data)
+            there = ESNClassifier(**grouped(SETTINGS)).fit(X[:20], y[:20]).partial_fit(*data)
             np.testing.assert_allclose(there.network_.readout.U, here.network_.readout.U, rtol=1e-10)
 
 
 def test_sources_that_cannot_be_read_are_refused(client, files, tmp_path):
     X, y, _, of_X, _ = files
-    here = ESNClassifier(**SETTINGS).fit(X, y)
+    here = ESNClassifier(**grouped(SETTINGS)).fit(X, y)
     with on(client):
         with pytest.raises(FileNotFoundError, match=r"nowhere\.npy does not exist on a worker"):
             here.predict([*of_X, "nowhere.npy"])
         with pytest.raises(ValueError, match="expected pairs"):
-            ESNClassifier(**SETTINGS).fit([dask.delayed(np.load)(path) for path in of_X], None)
+            ESNClassifier(**grouped(SETTINGS)).fit([dask.delayed(np.load)(path) for path in of_X], None)
         np.savez(tmp_path / "x.npz", X=X[0])
         with pytest.raises(ValueError, match=r"holds .* expected an array named y"):
-            ESNClassifier(**SETTINGS).fit([tmp_path / "x.npz"], None)
+            ESNClassifier(**grouped(SETTINGS)).fit([tmp_path / "x.npz"], None)
     with pytest.raises(ValueError, match=r"cluster\.on"):
         here.predict(of_X)
 

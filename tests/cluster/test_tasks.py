@@ -19,6 +19,7 @@ from echolearn.cluster.worker import do_piece, work
 from echolearn.exceptions import CheckpointError, EchoStateWarning
 from echolearn.fitting.ensemble import Overseer
 from echolearn.sequences.dataset import Dataset
+from toys import grouped
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.usefixtures("small_parts")
@@ -49,8 +50,8 @@ def tasks(monkeypatch):
 def test_every_network_is_one_task_with_the_bits_of_this_process(client, tasks, changes):
     X, y = toys.labels(sequences=30)
     settings = {**ENSEMBLE, **changes}
-    here = ESNClassifier(**settings).fit(X, y)
-    there = ESNClassifier(**settings).fit(X, y, engine=client)
+    here = ESNClassifier(**grouped(settings)).fit(X, y)
+    there = ESNClassifier(**grouped(settings)).fit(X, y, engine=client)
     assert_same_bits(here, there)
     assert tasks.count(do_piece) == 4
     names = [name for name in here.history_[0] if name != "seconds"]
@@ -61,15 +62,17 @@ def test_weights_and_validation_data_travel_with_the_networks(client):
     X, y = toys.labels(sequences=30)
     settings = {**ENSEMBLE, "ensemble": 2, "refine_epochs": 0}
     given = {"sample_weight": np.arange(20) % 4, "validation": (X[20:], y[20:])}
-    here = ESNClassifier(**settings).fit(X[:20], y[:20], **given)
-    assert_same_bits(here, ESNClassifier(**settings).fit(X[:20], y[:20], **given, engine=client))
+    here = ESNClassifier(**grouped(settings)).fit(X[:20], y[:20], **given)
+    assert_same_bits(here, ESNClassifier(**grouped(settings)).fit(X[:20], y[:20], **given, engine=client))
 
 
 def test_data_that_no_worker_can_hold_are_passed_over_instead(client, tasks, monkeypatch):
     monkeypatch.setattr(ClusterExecutor, "holds", lambda self, *data: False)
     X, y = toys.labels(sequences=30)
     settings = {**ENSEMBLE, "ensemble": 2, "epochs": 1, "readout": "ridge"}
-    assert_same_bits(ESNClassifier(**settings).fit(X, y), ESNClassifier(**settings).fit(X, y, engine=client))
+    assert_same_bits(
+        ESNClassifier(**grouped(settings)).fit(X, y), ESNClassifier(**grouped(settings)).fit(X, y, engine=client)
+    )
     assert do_piece not in tasks
     assert work in tasks
 
@@ -95,7 +98,7 @@ def test_a_network_whose_worker_is_killed_is_fitted_again(client, three_workers,
     _, running, _ = three_workers
     X, y = toys.labels(sequences=30)
     settings = {**ENSEMBLE, "epochs": 4, "patience": None, "refine_epochs": 0, "random_state": 0}
-    here = ESNClassifier(**settings).fit(X, y)
+    here = ESNClassifier(**grouped(settings)).fit(X, y)
     alive = [process for process in running if process.poll() is None]
     rows, received, receive = [], [], Overseer.receive
 
@@ -111,7 +114,7 @@ def test_a_network_whose_worker_is_killed_is_fitted_again(client, three_workers,
 
     monkeypatch.setattr(Overseer, "receive", noted)
     more = {"checkpoint": tmp_path} if checkpoint else {}
-    there = ESNClassifier(**settings).fit(X, y, callback=kill_two, engine=client, **more)
+    there = ESNClassifier(**grouped(settings)).fit(X, y, callback=kill_two, engine=client, **more)
     assert_same_bits(here, there)
     assert len(rows) == len(set(rows))  # no epoch is passed on to the callback twice
     # With a checkpoint, the epoch of a worker that dies between saving and reporting is not repeated, and not reported.
@@ -121,22 +124,22 @@ def test_a_network_whose_worker_is_killed_is_fitted_again(client, three_workers,
     assert checkpoint or len(epochs) > len(set(epochs))  # from its start, or from its checkpoint
     if checkpoint:
         assert len(epochs) <= len(set(epochs)) + 2
-        assert_same_bits(here, ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path))
+        assert_same_bits(here, ESNClassifier(**grouped(settings)).fit(X, y, checkpoint=tmp_path))
 
 
 def test_a_checkpoint_of_this_process_is_resumed_on_the_workers(client, tmp_path):
     X, y = toys.labels(sequences=30)
     settings = {**ENSEMBLE, "ensemble": 2, "epochs": 3, "refine_epochs": 1, "random_state": 0}
-    whole = ESNClassifier(**settings).fit(X, y)
+    whole = ESNClassifier(**grouped(settings)).fit(X, y)
     with pytest.raises(KeyboardInterrupt):
-        ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, callback=toys.interrupt_at(2))
+        ESNClassifier(**grouped(settings)).fit(X, y, checkpoint=tmp_path, callback=toys.interrupt_at(2))
     rows = []
-    there = ESNClassifier(**settings).fit(X, y, checkpoint=tmp_path, callback=rows.append, engine=client)
+    there = ESNClassifier(**grouped(settings)).fit(X, y, checkpoint=tmp_path, callback=rows.append, engine=client)
     assert_same_bits(whole, there)
     assert rows
     assert len(rows) < 6
     with pytest.raises(CheckpointError, match=str(tmp_path)):
-        ESNClassifier(**{**settings, "ridge": 2.0}).fit(X, y, checkpoint=tmp_path, engine=client)
+        ESNClassifier(**grouped({**settings, "ridge": 2.0})).fit(X, y, checkpoint=tmp_path, engine=client)
 
 
 def _echoes():
@@ -167,7 +170,7 @@ def ctrl_c():
 def test_ctrl_c_keeps_what_was_learned(client, ctrl_c):
     X, y = toys.labels(sequences=30)
     settings = {**ENSEMBLE, "epochs": 300, "patience": None, "random_state": 0}
-    esn = ESNClassifier(**settings)
+    esn = ESNClassifier(**grouped(settings))
     seen = []
 
     def interrupt_main(row):
@@ -269,15 +272,15 @@ def test_a_callback_can_end_one_network_and_its_error_ends_all(client):
     def end_second(row):
         return row["network"] == 2
 
-    here = ESNClassifier(**settings).fit(X, y, callback=end_second)
-    there = ESNClassifier(**settings).fit(X, y, callback=end_second, engine=client)
+    here = ESNClassifier(**grouped(settings)).fit(X, y, callback=end_second)
+    there = ESNClassifier(**grouped(settings)).fit(X, y, callback=end_second, engine=client)
     assert_same_bits(here, there)
 
     def fail(row):
         raise LookupError("by the callback")
 
     with pytest.raises(LookupError, match="by the callback"):
-        ESNClassifier(**settings).fit(X, y, callback=fail, engine=client)
+        ESNClassifier(**grouped(settings)).fit(X, y, callback=fail, engine=client)
 
 
 def test_progress_and_warnings_reach_the_client(client, capsys):
@@ -286,7 +289,7 @@ def test_progress_and_warnings_reach_the_client(client, capsys):
     settings |= {"spectral_radius": 1.6, "activation": "tanh", "leak": 1.0}
     for _ in range(2):  # a second fit warns again
         with pytest.warns(EchoStateWarning):
-            ESNClassifier(**settings).fit(X, y, engine=client)
+            ESNClassifier(**grouped(settings)).fit(X, y, engine=client)
     text = capsys.readouterr().err
     assert "epoch 2/2" in text
     assert "network 2 of 2: done" in text

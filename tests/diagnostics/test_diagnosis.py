@@ -13,6 +13,7 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.datasets import mackey_glass
 from echolearn.diagnostics import diagnose
 from echolearn.diagnostics.diagnosis import Diagnosis, Finding
+from toys import grouped
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(1200, 2))
@@ -32,7 +33,7 @@ def topics(esn, x, y):
 
 
 def regressor(units=40, **settings):
-    return ESNRegressor(units, **{**FIXED, **settings}).fit(X, echoed(X))
+    return ESNRegressor(units, **grouped({**FIXED, **settings})).fit(X, echoed(X))
 
 
 def test_nothing_stands_out():
@@ -47,9 +48,9 @@ def test_nothing_stands_out():
 def test_no_better_than_trivial_answers():
     assert topics(regressor(), NEW, RNG.normal(size=600))[0] == "baseline"
     walk = np.cumsum(RNG.normal(size=2000))[:, None]
-    esn = ESNRegressor(30, **FIXED).fit(walk[:1499], walk[1:1500, 0])
+    esn = ESNRegressor(30, **grouped(FIXED)).fit(walk[:1499], walk[1:1500, 0])
     assert "last value" in topics(esn, walk[1499:-1], walk[1500:, 0])
-    labels = ESNClassifier(30, **FIXED).fit(X, X[:, 0] > 0)
+    labels = ESNClassifier(30, **grouped(FIXED)).fit(X, X[:, 0] > 0)
     assert "baseline" in topics(labels, NEW, NEW[:, 1] > 0)
     assert topics(labels, NEW, NEW[:, 0] > 0) == []
 
@@ -57,14 +58,14 @@ def test_no_better_than_trivial_answers():
 def test_cold_start():
     series = np.asarray(mackey_glass(2100)).reshape(-1, 1)
     x, y = series[:-10], series[10:, 0]
-    esn = ESNRegressor(50, washout=0, **FIXED).fit(x[:1500], y[:1500])
+    esn = ESNRegressor(50, washout=0, **grouped(FIXED)).fit(x[:1500], y[:1500])
     assert "cold start" in topics(esn, [x[1600:2000]], [y[1600:2000]])
     assert "cold start" not in topics(esn, x[1500:2000], y[1500:2000])  # continues the training series
 
 
 def test_overfitting_and_columns():
     y = X[:, 0] * np.roll(X[:, 1], 1)
-    esn = ESNRegressor(200, ridge=1e-6, **FIXED).fit(X[:200], y[:200])
+    esn = ESNRegressor(200, ridge=1e-6, **grouped(FIXED)).fit(X[:200], y[:200])
     found = topics(esn, NEW, NEW[:, 0] * np.roll(NEW[:, 1], 1))
     assert {"overfitting", "columns"} <= set(found)
     assert not {"overfitting", "columns"} & set(topics(regressor(), NEW, echoed(NEW)))
@@ -72,7 +73,7 @@ def test_overfitting_and_columns():
 
 def test_underfitting():
     y = np.sin(20 * X[:, 0]) + 0.5 * X[:, 1]
-    esn = ESNRegressor(5, **FIXED).fit(X, y)
+    esn = ESNRegressor(5, **grouped(FIXED)).fit(X, y)
     assert "underfitting" in topics(esn, NEW, np.sin(20 * NEW[:, 0]) + 0.5 * NEW[:, 1])
 
 
@@ -94,7 +95,7 @@ def test_memory_and_spectral_radius():
 
 def test_scale_with_a_hostile_name():
     table = pd.DataFrame(X, columns=["a", "<script>alert(1)</script>"])
-    esn = ESNRegressor(20, **FIXED).fit(table, echoed(X))
+    esn = ESNRegressor(20, **grouped(FIXED)).fit(table, echoed(X))
     shifted = table[:600].copy()
     shifted["<script>alert(1)</script>"] += 100
     found = diagnose(esn, shifted, echoed(X)[:600])
@@ -105,10 +106,12 @@ def test_scale_with_a_hostile_name():
 
 
 def test_imbalance_and_missing_values():
-    esn = ESNClassifier(20, **FIXED).fit(X, np.where(X[:, 0] > 1.5, "<b>", "usual"))
+    esn = ESNClassifier(20, **grouped(FIXED)).fit(X, np.where(X[:, 0] > 1.5, "<b>", "usual"))
     assert "imbalance" in topics(esn, NEW, np.where(NEW[:, 0] > 1.5, "<b>", "usual"))
     gaps = np.where(RNG.random(NEW.shape) < 0.4, np.nan, NEW)
-    esn = ESNRegressor(20, missing="carry", **FIXED).fit(np.where(RNG.random(X.shape) < 0.4, np.nan, X), echoed(X))
+    esn = ESNRegressor(20, missing="carry", **grouped(FIXED)).fit(
+        np.where(RNG.random(X.shape) < 0.4, np.nan, X), echoed(X)
+    )
     y = echoed(NEW)
     y[::2] = np.nan
     assert {"gaps", "missing targets"} <= set(topics(esn, gaps, y))
@@ -116,7 +119,7 @@ def test_imbalance_and_missing_values():
 
 def test_learning_that_did_not_help():
     sequences, noise = list(X.reshape(12, 100, 2)), list(RNG.normal(size=(12, 100)))
-    esn = ESNRegressor(20, epochs=6, patience=None, random_state=0).fit(sequences, noise)
+    esn = ESNRegressor(20, epochs=6, learning={"patience": None}, random_state=0).fit(sequences, noise)
     rows = [row["valid_error"] for row in esn.history_]
     assert ("learning" in topics(esn, sequences, noise)) == (np.argmin(rows) == 0)
 

@@ -11,6 +11,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.display import progress
 from echolearn.display.progress import Bar, Progress, clock, curve, epoch_line, in_notebook, show_if_verbose, show_line
+from toys import grouped
 
 
 @pytest.fixture
@@ -149,7 +150,7 @@ def test_the_clock_shows_minutes_or_hours(seconds, text):
 @pytest.mark.parametrize("kind", [ESNClassifier, ESNRegressor])
 def test_verbose_2_prints_one_line_per_epoch_to_stderr(kind, capsys):
     y = VALUES if kind is ESNRegressor else [v[:, 0] > 0 for v in VALUES]
-    kind(**{**toys.FAST, "validation_fraction": 0.25}, verbose=2).fit(X, y)
+    kind(verbose=2, **grouped({**toys.FAST, "validation_fraction": 0.25})).fit(X, y)
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()
@@ -165,7 +166,7 @@ def test_verbose_2_prints_one_line_per_epoch_to_stderr(kind, capsys):
 
 
 def test_nothing_is_printed_by_default(capsys):
-    ESNRegressor(**toys.FAST).fit(X, VALUES)
+    ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES)
     assert capsys.readouterr() == ("", "")
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir
+from toys import grouped
 
 BY_NATURE = "a state depends on the frames before it"
 EXPECTED = {
@@ -30,7 +31,7 @@ BOTH = pytest.mark.parametrize(
 
 @pytest.mark.filterwarnings("ignore:the means of the features")  # which are 100 in some checks
 @parametrize_with_checks(
-    [ESNClassifier(epochs=2), ESNRegressor(epochs=2), ESNClassifier(**toys.FAST, readout="ridge")],
+    [ESNClassifier(epochs=2), ESNRegressor(epochs=2), ESNClassifier(readout="ridge", **grouped(toys.FAST))],
     expected_failed_checks=lambda _: EXPECTED,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -51,7 +52,7 @@ def test_clone_and_params(kind):
 @pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-12), ("float32", 1e-5)])
 @pytest.mark.parametrize("feedback", [False, True])
 def test_batched_one_by_one_and_joined_agree(kind, y, dtype, close, feedback):
-    esn = kind(**toys.FAST, dtype=dtype, feedback=feedback).fit(X, y)
+    esn = kind(dtype=dtype, feedback=feedback, **grouped(toys.FAST)).fit(X, y)
     answer = esn.predict if kind is ESNRegressor else esn.predict_proba
     batched = answer(X)
     joined = answer(np.concatenate(X), lengths=[len(x) for x in X])
@@ -64,7 +65,7 @@ def test_batched_one_by_one_and_joined_agree(kind, y, dtype, close, feedback):
 
 @BOTH
 def test_causality(kind, y):
-    esn = kind(**toys.FAST).fit(X, y)
+    esn = kind(**grouped(toys.FAST)).fit(X, y)
     answer = esn.predict if kind is ESNRegressor else esn.decision_function
     x = X[0].copy()
     before = answer(x)
@@ -75,20 +76,20 @@ def test_causality(kind, y):
 
 @BOTH
 def test_same_seed_same_bits_and_an_earlier_call_changes_nothing(kind, y):
-    a, b = (kind(**toys.FAST, random_state=4).fit(X, y) for _ in range(2))
+    a, b = (kind(random_state=4, **grouped(toys.FAST)).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(a.network_.readout.U, b.network_.readout.U)
     np.testing.assert_array_equal(a.input_weights_, b.input_weights_)
     np.testing.assert_array_equal(a.recurrent_weights_.data, b.recurrent_weights_.data)
     first = a.predict(X[0])
     a.predict(X[1])
     np.testing.assert_array_equal(a.predict(X[0]), first)
-    assert (kind(**toys.FAST, random_state=5).fit(X, y).input_weights_ != a.input_weights_).any()
+    assert (kind(random_state=5, **grouped(toys.FAST)).fit(X, y).input_weights_ != a.input_weights_).any()
     np.testing.assert_array_equal(a.fit(X, y).network_.readout.U, b.network_.readout.U)  # a second fit starts anew
 
 
 @BOTH
 def test_learned_weights_have_words_and_shapes(kind, y):
-    esn = kind(**toys.FAST, feedback=True).fit(X, y)
+    esn = kind(feedback=True, **grouped(toys.FAST)).fit(X, y)
     assert esn.input_weights_.shape == (2, 15)
     assert sparse.issparse(esn.recurrent_weights_)
     assert esn.recurrent_weights_.shape == (15, 15)
@@ -101,9 +102,9 @@ def test_learned_weights_have_words_and_shapes(kind, y):
 def test_data_frames():
     whole, y = np.concatenate(X), np.concatenate(LABELS)
     frame = pd.DataFrame(whole, columns=["a", "b"])
-    esn = ESNClassifier(**toys.FAST).fit(frame, pd.Series(y))
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(frame, pd.Series(y))
     assert list(esn.feature_names_in_) == ["a", "b"]
-    plain = ESNClassifier(**toys.FAST).fit(whole, y)
+    plain = ESNClassifier(**grouped(toys.FAST)).fit(whole, y)
     np.testing.assert_array_equal(esn.predict(frame), plain.predict(whole))
     with pytest.raises(ValueError, match="feature names should match"):
         esn.predict(frame.rename(columns={"a": "c"}))
@@ -113,28 +114,28 @@ def test_data_frames():
 
 def test_pipeline_and_scoring():
     whole, y = np.concatenate(X), np.concatenate(LABELS)
-    pipe = make_pipeline(StandardScaler(), ESNClassifier(**toys.FAST)).fit(whole, y)
+    pipe = make_pipeline(StandardScaler(), ESNClassifier(**grouped(toys.FAST))).fit(whole, y)
     assert 0 <= pipe.score(whole, y) <= 1
-    ragged = make_pipeline(FunctionTransformer(lambda X: [2 * x for x in X]), ESNRegressor(**toys.FAST))
+    ragged = make_pipeline(FunctionTransformer(lambda X: [2 * x for x in X]), ESNRegressor(**grouped(toys.FAST)))
     assert len(ragged.fit(X, VALUES).predict(X)) == len(X)
 
 
 @BOTH
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorScoreWarning")
 def test_cross_validation_of_ragged_lists(kind, y):
-    scores = cross_val_score(kind(**toys.FAST), X, y, cv=KFold(3), error_score="raise")
+    scores = cross_val_score(kind(**grouped(toys.FAST)), X, y, cv=KFold(3), error_score="raise")
     by_hand = []
     for train, test in KFold(3).split(X):
-        esn = kind(**toys.FAST).fit([X[i] for i in train], [y[i] for i in train])
+        esn = kind(**grouped(toys.FAST)).fit([X[i] for i in train], [y[i] for i in train])
         by_hand.append(esn.score([X[i] for i in test], [y[i] for i in test]))
     np.testing.assert_allclose(scores, by_hand, rtol=1e-12)
-    search = GridSearchCV(kind(**toys.FAST), {"leak": [0.3, 1.0]}, cv=2, error_score="raise").fit(X, y)
+    search = GridSearchCV(kind(**grouped(toys.FAST)), {"leak": [0.3, 1.0]}, cv=2, error_score="raise").fit(X, y)
     assert search.best_params_["leak"] in (0.3, 1.0)
     assert len(search.predict(X)) == len(X)
 
 
 def test_score_with_targets_of_the_other_kind():
-    esn = ESNClassifier(**toys.FAST).fit(X, LABELS)
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(X, LABELS)
     with pytest.raises(
         ValueError, match=r"y has one entry per sequence, but this network was fitted with one entry per step"
     ):
@@ -142,7 +143,7 @@ def test_score_with_targets_of_the_other_kind():
 
 
 def test_reservoir_is_public():
-    assert isinstance(ESNRegressor(**toys.FAST).fit(X, VALUES).reservoir_, Reservoir)
+    assert isinstance(ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES).reservoir_, Reservoir)
 
 
 # Attributes of fitted estimators are views of their model.
@@ -150,7 +151,10 @@ def test_reservoir_is_public():
 
 X_views = np.random.default_rng(0).normal(size=(80, 2))
 SMALL = {"hidden_units": 8, "learn": "none", "washout": 5}
-FITTED = ESNRegressor(**SMALL).fit(X_views, X_views[:, 0]), ESNForecaster(**SMALL, method="closed_loop").fit(X_views)
+FITTED = (
+    ESNRegressor(**SMALL).fit(X_views, X_views[:, 0]),
+    ESNForecaster(**SMALL, method="closed_loop").fit(X_views),
+)
 
 
 @pytest.mark.parametrize("esn", FITTED, ids=lambda esn: type(esn).__name__)

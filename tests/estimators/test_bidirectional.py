@@ -14,6 +14,7 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.streams import Stream
 from echolearn.training.objectives.cross_entropy import entropy_gradient
 from networks import two_directions
+from toys import grouped
 
 X, VALUES = toys.echoes(sequences=8)
 LABELS = toys.labels(sequences=8)[1]
@@ -44,8 +45,9 @@ def answers(esn, x, pooling):
     r = esn.reservoir_
     w = {name: getattr(r, name) for name in ("W", "bias", "leak", "W_fb")} | {"W_rec": r.W_rec.toarray()}
     H_c, _ = ref.columns(
-        w, [x], [np.zeros((len(x), 1)) if pooling is None else np.zeros(1)], r.activation, direct=esn.direct,
+        w, [x], [np.zeros((len(x), 1)) if pooling is None else np.zeros(1)], r.activation,
         washout=esn.washout if pooling else 0, lookback=None, targets="all", pooling=pooling, backward=r.backward,
+        direct=esn.get_params()["learning__direct"],
     )  # fmt: skip
     return H_c.T @ esn.network_.readout.U[:-1] + esn.network_.readout.U[-1]
 
@@ -55,7 +57,7 @@ def answers(esn, x, pooling):
 def test_classifier_against_loops(pooling, ensemble, tmp_path):
     y = LABELS if pooling is None else np.arange(len(X)) % 3
     how = {**toys.FAST, "bidirectional": True, "dtype": "float64", "washout": 1, "ensemble": ensemble}
-    esn = ESNClassifier(**how, **({"pooling": pooling} if pooling else {})).fit(X, y)
+    esn = ESNClassifier(**grouped(how, {"pooling": pooling} if pooling else {})).fit(X, y)
     data = Dataset(X, (), None, pooling is None, np.dtype(float))
     for x, Y in zip(X, esn.network_.outputs(data), strict=True):
         np.testing.assert_allclose(Y, answers(esn, x, pooling), atol=1e-9)
@@ -76,11 +78,11 @@ def test_classifier_against_loops(pooling, ensemble, tmp_path):
         {"optimizer": "fista", "batch_size": None, "step_size": 0.01, "case": 1},
         {"learn": "input", "renormalize": True, "topology": "ring"},
         {"learn": "none", "ridge": 0.1, "initial_state": np.linspace(-0.5, 0.5, 15)},
-        {"plasticity": 0.3, "direct": False},
+        {"activation": "sigmoid", "direct": False},
     ],
 )
 def test_a_regressor_works_with_other_settings(how):
-    esn = ESNRegressor(**{**toys.FAST, **how}, dtype="float64", bidirectional=True).fit(X, VALUES)
+    esn = ESNRegressor(dtype="float64", bidirectional=True, **grouped({**toys.FAST, **how})).fit(X, VALUES)
     assert np.isfinite(np.concatenate(esn.predict(X))).all()
     assert len(esn.history_) == (0 if how.get("learn") == "none" else 3)
     r = esn.reservoir_
@@ -94,7 +96,9 @@ def test_later_inputs_are_within_reach():
     X = [rng.normal(size=(n, 1)) for n in rng.integers(20, 40, 60)]
     y = [np.concatenate([x[2:, 0] > 0, [False, False]]) for x in X]
     how = {"hidden_units": 30, "learn": "none", "readout": "ridge", "input_scaling": 0.5, "leak": (0.3, 1.0)}
-    one, both = (ESNClassifier(**how, bidirectional=b).fit(X[:40], y[:40]).score(X[40:], y[40:]) for b in (False, True))
+    one, both = (
+        ESNClassifier(bidirectional=b, **grouped(how)).fit(X[:40], y[:40]).score(X[40:], y[40:]) for b in (False, True)
+    )
     assert one < 0.65
     assert both > 0.9
 
@@ -102,23 +106,23 @@ def test_later_inputs_are_within_reach():
 def test_partial_fit_adds_up():
     how = {**toys.FAST, "bidirectional": True, "learn": "none", "ridge": 1e-3, "dtype": "float64"}
     how |= {"readout": "ridge", "standardize": False}
-    at_once = ESNClassifier(**how).fit(X, LABELS)
-    parts = ESNClassifier(**how).partial_fit(X[:5], LABELS[:5]).partial_fit(X[5:], LABELS[5:])
+    at_once = ESNClassifier(**grouped(how)).fit(X, LABELS)
+    parts = ESNClassifier(**grouped(how)).partial_fit(X[:5], LABELS[:5]).partial_fit(X[5:], LABELS[5:])
     np.testing.assert_allclose(parts.network_.readout.U, at_once.network_.readout.U, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("ensemble", [1, 2])
 def test_resuming_from_a_checkpoint_ends_in_the_same_bits(ensemble, tmp_path):
     how = {**toys.FAST, "bidirectional": True, "ensemble": ensemble, "refine_epochs": 2}
-    straight = ESNClassifier(**how).fit(X, LABELS)
+    straight = ESNClassifier(**grouped(how)).fit(X, LABELS)
 
     def press(row):
         if row["epoch"] == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path, callback=press)
-    resumed = ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path)
+        ESNClassifier(**grouped(how)).fit(X, LABELS, checkpoint=tmp_path, callback=press)
+    resumed = ESNClassifier(**grouped(how)).fit(X, LABELS, checkpoint=tmp_path)
     np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
     np.testing.assert_array_equal(resumed.recurrent_weights_.data, straight.recurrent_weights_.data)
 
@@ -128,12 +132,12 @@ def test_a_long_sequence_is_not_cut_for_the_readout(monkeypatch):
     rng = np.random.default_rng(0)
     x, t = rng.normal(size=(300, 2)), rng.normal(size=300)
     how = {**toys.FAST, "bidirectional": True, "learn": "none", "ridge": 0.1, "dtype": "float64"}
-    whole = ESNRegressor(**how).fit(x, t)
+    whole = ESNRegressor(**grouped(how)).fit(x, t)
     expected = whole.predict(x)
     monkeypatch.setattr(views, "MAX_FRAMES_PER_PASS", 50)
     monkeypatch.setattr(views, "MAX_NUMBERS_PER_PASS", 50 * 15)
     np.testing.assert_allclose(
-        ESNRegressor(**how).fit(x, t).network_.readout.U, whole.network_.readout.U, rtol=1e-9, atol=1e-12
+        ESNRegressor(**grouped(how)).fit(x, t).network_.readout.U, whole.network_.readout.U, rtol=1e-9, atol=1e-12
     )
     np.testing.assert_allclose(whole.predict(x), expected, rtol=1e-12)
 
@@ -162,11 +166,11 @@ def test_large_networks_see_the_same_states(pooling, monkeypatch):
 )
 def test_settings_that_exclude_each_other_are_refused(wrong, words):
     with pytest.raises(ValueError, match=words):
-        ESNClassifier(**{"hidden_units": 4, "bidirectional": True, **wrong}).fit(X, LABELS)
+        ESNClassifier(**grouped({"hidden_units": 4, "bidirectional": True, **wrong})).fit(X, LABELS)
 
 
 def test_streams_are_refused():
-    esn = ESNRegressor(**toys.FAST, bidirectional=True).fit(X, VALUES)
+    esn = ESNRegressor(bidirectional=True, **grouped(toys.FAST)).fit(X, VALUES)
     with pytest.raises(ValueError, match=r"bidirectional=True.*which a stream has not seen.*bidirectional=False"):
         esn.stream()
     with pytest.raises(ValueError, match="which a stream has not seen"):
@@ -174,7 +178,7 @@ def test_streams_are_refused():
 
 
 def test_diagnostics_look_at_one_direction():
-    r = ESNRegressor(**toys.FAST, bidirectional=True).fit(X, VALUES).reservoir_
+    r = ESNRegressor(bidirectional=True, **grouped(toys.FAST)).fit(X, VALUES).reservoir_
     for look in (diagnostics.ranks, lambda r: diagnostics.lyapunov(r, X[0]), diagnostics.linearised):
         with pytest.raises(ValueError, match=r"diagnostics follow one direction.*reservoir.subreservoir"):
             look(r)

@@ -9,8 +9,10 @@ import reference as ref
 import toys
 from echolearn import ESNClassifier, load
 from echolearn.fitting.codecs import LabelSetCodec
+from echolearn.fitting.parameters import flat_settings
 from echolearn.gradients import loss_and_gradients
 from echolearn.states import harvest
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -19,7 +21,7 @@ RISING_X, RISING = toys.rising()
 
 @pytest.mark.parametrize("readout", ["softmax", "ridge"])
 def test_probabilities(readout):
-    esn = ESNClassifier(**toys.FAST, readout=readout).fit(X, LABELS)
+    esn = ESNClassifier(readout=readout, **grouped(toys.FAST)).fit(X, LABELS)
     for P, label, logs in zip(esn.predict_proba(X), esn.predict(X), esn.predict_log_proba(X), strict=True):
         np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-12)
         assert (P >= 0).all()
@@ -32,7 +34,7 @@ def test_probabilities(readout):
 )
 def test_kinds_of_labels(names):
     X, y = toys.labels(names=names, sequences=6)
-    esn = ESNClassifier(**toys.FAST).fit(X, y)
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(X, y)
     np.testing.assert_array_equal(esn.classes_, np.unique(names))
     assert set(np.concatenate(esn.predict(X)).tolist()) <= set(names)
     assert esn.score(X, y) == np.mean(np.concatenate(esn.predict(X)) == np.concatenate(y))
@@ -41,26 +43,26 @@ def test_kinds_of_labels(names):
 def test_labels_of_mixed_types_are_named():
     y = [np.array(["a"] + [1] * (len(x) - 1), dtype=object) for x in X]
     with pytest.raises((ValueError, TypeError), match=r"types? .*int.*str|mixes labels"):
-        ESNClassifier(**toys.FAST).fit(X, y)
+        ESNClassifier(**grouped(toys.FAST)).fit(X, y)
 
 
 def test_more_than_two_classes_and_decision_function():
     y = [np.digitize(v[:, 0], [-0.5, 0.5]) for v in VALUES]
-    esn = ESNClassifier(**toys.FAST).fit(X, y)
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(X, y)
     assert esn.decision_function(X)[0].shape == (len(X[0]), 3)
     np.testing.assert_array_equal(esn.decision_function(X)[0].argmax(axis=1), esn.predict(X)[0])
-    two = ESNClassifier(**toys.FAST).fit(X, LABELS)
+    two = ESNClassifier(**grouped(toys.FAST)).fit(X, LABELS)
     np.testing.assert_array_equal(two.classes_[(two.decision_function(X)[0] > 0) * 1], two.predict(X)[0])
 
 
 def test_score_of_a_column_of_labels():
     whole, y = np.concatenate(X), np.concatenate(LABELS)
-    esn = ESNClassifier(**toys.FAST).fit(whole, y)
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(whole, y)
     assert esn.score(whole, y[:, None]) == esn.score(whole, y)
 
 
 def test_cross_validation_with_one_label_per_sequence():
-    esn = ESNClassifier(**toys.FAST)
+    esn = ESNClassifier(**grouped(toys.FAST))
     assert cross_val_score(esn, RISING_X, RISING, cv=3, error_score="raise").mean() > 0.8
     search = GridSearchCV(esn, {"pooling": ["mean", "last"]}, cv=3, scoring="accuracy", error_score="raise")
     assert search.fit(RISING_X, RISING).best_score_ > 0.8
@@ -69,7 +71,7 @@ def test_cross_validation_with_one_label_per_sequence():
 
 @pytest.mark.parametrize("pooling", ["mean", "last", 3])
 def test_pooled_batched_and_one_by_one_agree(pooling):
-    esn = ESNClassifier(**toys.FAST, pooling=pooling, dtype="float64").fit(RISING_X, RISING)
+    esn = ESNClassifier(pooling=pooling, dtype="float64", **grouped(toys.FAST)).fit(RISING_X, RISING)
     together = esn.predict_proba(RISING_X)
     alone = np.concatenate([esn.predict_proba([x]) for x in RISING_X])
     joined = esn.predict_proba(np.concatenate(RISING_X), lengths=[len(x) for x in RISING_X])
@@ -86,7 +88,7 @@ def test_pooling_learns_one_label_per_sequence(pooling):
 
 
 def test_classifier_feedback_feeds_back_probabilities():
-    esn = ESNClassifier(**toys.FAST, feedback=True, dtype="float64").fit(X, LABELS)
+    esn = ESNClassifier(feedback=True, dtype="float64", **grouped(toys.FAST)).fit(X, LABELS)
     r = esn.reservoir_
     w = {"W": r.W, "W_rec": r.W_rec.toarray(), "bias": r.bias, "W_fb": r.W_fb, "leak": r.leak}
 
@@ -105,7 +107,7 @@ def test_feedback_helps_where_the_answer_depends_on_answers():
     X = [(rng.random((60, 1)) < 0.15) * 1.0 for _ in range(20)]
     y = [np.cumsum(x[:, 0]).astype(int) % 2 for x in X]
     how = {"input_scaling": 1.0, "feedback_scaling": 1.0, "leak": 1.0, "learn_leak": False}
-    esn = ESNClassifier(30, feedback=True, epochs=20, **how).fit(X, y)
+    esn = ESNClassifier(30, feedback=True, epochs=20, **grouped(how)).fit(X, y)
     assert esn.score(X, y) > 0.75
 
 
@@ -116,16 +118,16 @@ def test_paper_settings_one_by_one():
     absent = {"leak": 1.0, "learn_leak": False, "bias_scaling": 0.0, "standardize": False}
     absent |= {"validation_fraction": 0.0, "patience": None}  # it trains for all its epochs, on all its data
     chosen = {"clip": 8.0}
-    expected = {**ESNClassifier(12).get_params(), **said, **absent, **chosen}
-    assert ESNClassifier.paper(12).get_params() == expected
-    changed = ESNClassifier.paper(12, clip=1.0, epochs=3, ridge=0.1)
-    assert changed.get_params() == {**expected, "clip": 1.0, "epochs": 3, "ridge": 0.1}
+    expected = {**flat_settings(ESNClassifier(12)), **said, **absent, **chosen}
+    assert flat_settings(ESNClassifier.paper(12)) == expected
+    changed = ESNClassifier.paper(12, learning={"clip": 1.0}, epochs=3, ridge=0.1)
+    assert flat_settings(changed) == {**expected, "clip": 1.0, "epochs": 3, "ridge": 0.1}
 
 
 def test_paper_settings():
     esn = ESNClassifier.paper(12, epochs=4)
-    assert (esn.spectral_radius, esn.ridge, esn.step_size, esn.activation) == (3.9, 1e-8, 0.07, "sigmoid")
-    assert (esn.optimizer, esn.readout, esn.batch_size, esn.renormalize) == ("fista", "ridge", None, True)
+    assert (esn.spectral_radius, esn.ridge, esn.readout) == (3.9, 1e-8, "ridge")
+    assert esn.reservoir == {"activation": "sigmoid", "bias_scaling": 0.0}
     esn.fit(X, LABELS)
     radius = np.abs(np.linalg.eigvals(esn.recurrent_weights_.toarray())).max()
     assert radius == pytest.approx(3.9, rel=1e-9)
@@ -137,8 +139,8 @@ def test_paper_settings():
 def test_paper_gradient_of_the_first_epoch():
     """One full-batch FISTA step of the estimator is W - alpha dE/dW of `loss_and_gradients`, clipped."""
     how = {"epochs": 1, "clip": 1.0, "dtype": "float64", "ridge": 0.1, "renormalize": False, "direct": False}
-    esn = ESNClassifier.paper(8, **how).fit(X, LABELS)
-    start = ESNClassifier.paper(8, **{**how, "learn": "none"}).fit(X, LABELS).reservoir_
+    esn = ESNClassifier.paper(8, **grouped(how)).fit(X, LABELS)
+    start = ESNClassifier.paper(8, **grouped({**how, "learn": "none"})).fit(X, LABELS).reservoir_
     T = [(y[:, None] == esn.classes_).astype(float) for y in LABELS]
     # the estimator's readout has an intercept, which the bare function has as an input of ones
     ones = [np.ones((len(x), 1)) for x in X]
@@ -169,7 +171,7 @@ PER_SEQUENCE = np.array([s[-1] for s in SETS])
 @pytest.fixture(scope="module", params=["per step", "per sequence"])
 def fitted(request):
     y = SETS if request.param == "per step" else PER_SEQUENCE
-    return ESNClassifier(**toys.FAST).fit(SEQUENCES, y), y
+    return ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, y), y
 
 
 def test_predictions_are_rows_of_0_and_1(fitted):
@@ -208,7 +210,7 @@ def test_the_model_file_keeps_the_probabilities(fitted, tmp_path):
 
 
 def test_a_stream_answers_with_rows():
-    esn = ESNClassifier(**toys.FAST).fit(SEQUENCES, SETS)
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, SETS)
     stream = esn.stream()
     np.testing.assert_array_equal(np.array([stream.predict(x) for x in SEQUENCES[0]]), esn.predict(SEQUENCES[0]))
     stream.reset()
@@ -235,8 +237,8 @@ def test_slopes_are_those_of_logistic_regression():
 def test_ignored_rows_and_weights():
     gone = [np.arange(len(x)) % 3 == 0 for x in SEQUENCES]
     marked = [np.where(g[:, None], -1, s) for g, s in zip(gone, SETS, strict=True)]
-    ignoring = ESNClassifier(**toys.FAST, ignore_label=-1).fit(SEQUENCES, marked)
-    weighted = ESNClassifier(**toys.FAST).fit(SEQUENCES, SETS, sample_weight=[1.0 - g for g in gone])
+    ignoring = ESNClassifier(ignore_label=-1, **grouped(toys.FAST)).fit(SEQUENCES, marked)
+    weighted = ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, SETS, sample_weight=[1.0 - g for g in gone])
     np.testing.assert_array_equal(ignoring.predict_proba(SEQUENCES[0]), weighted.predict_proba(SEQUENCES[0]))
     assert ignoring.score(SEQUENCES, marked) == pytest.approx(
         weighted.score(SEQUENCES, SETS, sample_weight=[1.0 - g for g in gone])
@@ -246,23 +248,23 @@ def test_ignored_rows_and_weights():
 def test_rows_of_one_sequence_each_are_not_taken_for_steps():
     short = [np.arange(len(s)) < len(s) - 1 for s in SETS]
     with pytest.raises(ValueError, match=r"Give a row of 0 and 1 for each sequence.*shape \(1, labels\)"):
-        ESNClassifier(**toys.FAST).fit(SEQUENCES, list(PER_SEQUENCE))
+        ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, list(PER_SEQUENCE))
     with pytest.raises(ValueError, match=r"steps; .*Look whether y\[0\] belongs to this sequence"):
-        ESNClassifier(**toys.FAST).fit(SEQUENCES, [s[keep, 0] for s, keep in zip(SETS, short, strict=True)])
-    marked = ESNClassifier(**toys.FAST).fit(SEQUENCES, list(PER_SEQUENCE[:, None]))
-    plain = ESNClassifier(**toys.FAST).fit(SEQUENCES, PER_SEQUENCE)
+        ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, [s[keep, 0] for s, keep in zip(SETS, short, strict=True)])
+    marked = ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, list(PER_SEQUENCE[:, None]))
+    plain = ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, PER_SEQUENCE)
     np.testing.assert_array_equal(marked.predict_proba(SEQUENCES), plain.predict_proba(SEQUENCES))
 
 
 def test_what_is_refused():
-    esn = ESNClassifier(**toys.FAST).fit(SEQUENCES, SETS)
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, SETS)
     with pytest.raises(ValueError, match=r"y has shape .*; expected rows of labels"):
         esn.score(SEQUENCES, [s[:, 0] for s in SETS])
     with pytest.raises(ValueError, match=r"class_weight='balanced' with rows of labels"):
-        ESNClassifier(**toys.FAST, class_weight="balanced").fit(SEQUENCES, SETS)
+        ESNClassifier(class_weight="balanced", **grouped(toys.FAST)).fit(SEQUENCES, SETS)
     with pytest.raises(ValueError, match="every row of y is the same"):
-        ESNClassifier(**toys.FAST).fit(SEQUENCES, [np.ones_like(s) for s in SETS])
-    ridge = ESNClassifier(**toys.FAST, readout="ridge").fit(SEQUENCES, SETS)
+        ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, [np.ones_like(s) for s in SETS])
+    ridge = ESNClassifier(readout="ridge", **grouped(toys.FAST)).fit(SEQUENCES, SETS)
     with pytest.raises(ValueError, match="expected rows of 3 labels"):
         ridge.partial_fit(SEQUENCES, [s[:, :2] for s in SETS])
     ridge.partial_fit(SEQUENCES, SETS)
@@ -271,5 +273,5 @@ def test_what_is_refused():
 def test_labels_of_the_washout_do_not_change_probabilities():
     how = {**toys.FAST, "learn": "none", "washout": 5}
     turned = [np.vstack([1 - s[:5], s[5:]]) for s in SETS]
-    expected, found = (ESNClassifier(**how).fit(SEQUENCES, y).predict_proba(SEQUENCES) for y in (SETS, turned))
+    expected, found = (ESNClassifier(**grouped(how)).fit(SEQUENCES, y).predict_proba(SEQUENCES) for y in (SETS, turned))
     np.testing.assert_allclose(np.concatenate(found), np.concatenate(expected), atol=1e-6)

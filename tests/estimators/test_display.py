@@ -14,13 +14,14 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, Sta
 from echolearn.export import plan_of
 from echolearn.sequences.dataset import Dataset
 from echolearn.tuning._results import Trial, Tuning
+from toys import grouped
 
 X, VALUES = toys.echoes(sequences=8)
 
 
 @pytest.fixture(scope="module")
 def esn():
-    return ESNRegressor(**{**toys.FAST, "validation_fraction": 0.25}).fit(X, VALUES)
+    return ESNRegressor(**grouped({**toys.FAST, "validation_fraction": 0.25})).fit(X, VALUES)
 
 
 def test_one_line_says_what_a_thing_is_and_how_large(esn):
@@ -77,7 +78,7 @@ def test_hostile_class_names_do_not_get_into_the_diagram():
 def test_the_figure_compares_weights_before_and_after(esn):
     pytest.importorskip("matplotlib")
     before = esn.initial_reservoir_
-    again = ESNRegressor(**{**toys.FAST, "validation_fraction": 0.25, "learn": "none"}).fit(X, VALUES)
+    again = ESNRegressor(**grouped({**toys.FAST, "validation_fraction": 0.25, "learn": "none"})).fit(X, VALUES)
     np.testing.assert_array_equal(before.W, again.reservoir_.W)  # the weights that were drawn
     assert not np.array_equal(before.W, esn.reservoir_.W)
     figure = esn.plot(X)

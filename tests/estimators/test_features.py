@@ -17,6 +17,7 @@ from echolearn import ES2NFeatures, ESNClassifier, ESNRegressor, FrameWise, Rese
 from echolearn.reservoir._reservoir import bidirectional_reservoir
 from echolearn.states import harvest
 from reference.toolkit import es2n_states
+from toys import grouped
 
 X, VALUES = toys.echoes(sequences=10)
 LABELS = toys.labels(sequences=10)[1]
@@ -68,7 +69,7 @@ def test_states_come_in_the_form_of_X():
 def test_a_ridge_of_scikit_learn_on_the_states_is_the_readout_of_an_estimator(direct):
     how = {"learn": "none", "dtype": "float64", "ridge": 0.1, "validation_fraction": 0.0, "direct": direct}
     how["standardize"] = False
-    esn = ESNRegressor(reservoir=OWN, **how).fit(X, VALUES)
+    esn = ESNRegressor(reservoir=OWN, **grouped(how)).fit(X, VALUES)
     features = ReservoirFeatures(OWN, dtype="float64", direct=direct)
     states, values = np.concatenate(features.fit_transform(X)), np.concatenate(VALUES)
     # both standardise: the estimator its targets inside, the ridge in units of these
@@ -89,7 +90,7 @@ def test_pooled_states_are_what_the_readout_of_an_estimator_sees(pooling, both_w
     y = np.arange(10.0)
     how = {"learn": "none", "dtype": "float64", "ridge": 1e-3, "validation_fraction": 0.0, "washout": 2}
     how["standardize"] = False
-    esn = ESNRegressor(reservoir=reservoir, pooling=pooling, **how).fit(X, y)
+    esn = ESNRegressor(reservoir=reservoir, pooling=pooling, **grouped(how)).fit(X, y)
     features = ReservoirFeatures(reservoir, pooling=pooling, direct=True, washout=2, dtype="float64")
     H = features.fit_transform(X)
     parts = 1 if isinstance(pooling, str) else pooling
@@ -103,19 +104,19 @@ def test_pooled_states_are_what_the_readout_of_an_estimator_sees(pooling, both_w
 
 
 def test_a_fitted_estimator_gives_its_learned_states():
-    esn = ESNClassifier(**toys.FAST).fit(X, LABELS)
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(X, LABELS)
     features = ReservoirFeatures(esn).fit(X)
     assert features.estimator_ is esn
     for H, states in zip(features.transform(X), esn.states(X), strict=True):
         np.testing.assert_array_equal(H, states)
-    with_feedback = ESNClassifier(**toys.FAST, feedback=True).fit(X, LABELS)
+    with_feedback = ESNClassifier(feedback=True, **grouped(toys.FAST)).fit(X, LABELS)
     np.testing.assert_array_equal(
         ReservoirFeatures(with_feedback).fit_transform(X[:1])[0], with_feedback.states(X[:1])[0]
     )
 
 
 def test_an_estimator_that_is_not_fitted_is_fitted_in_a_copy():
-    esn = ESNClassifier(**toys.FAST)
+    esn = ESNClassifier(**grouped(toys.FAST))
     features = ReservoirFeatures(esn).fit(X, LABELS)
     assert not hasattr(esn, "network_")
     np.testing.assert_array_equal(features.reservoir_.W, clone(esn).fit(X, LABELS).reservoir_.W)

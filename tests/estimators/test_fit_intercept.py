@@ -7,6 +7,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, StackedRegressor, load
 from echolearn.readout import LMS, RLS, solver
 from echolearn.states import harvest
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=10)
 VALUES = [y + 3.0 for y in toys.echoes(sequences=10)[1]]
@@ -26,7 +27,7 @@ def one_hot(labels, classes):
 
 @pytest.mark.parametrize("ridge", [0.3, 1e-3])
 def test_a_ridge_readout_is_that_of_the_normal_equations_and_of_reservoirpy(ridge):
-    esn = ESNClassifier(**FIXED, readout="ridge", ridge=ridge).fit(X, LABELS)
+    esn = ESNClassifier(readout="ridge", ridge=ridge, **grouped(FIXED)).fit(X, LABELS)
     H, T = seen(esn, X), one_hot(LABELS, esn.classes_)
     np.testing.assert_allclose(
         esn.readout_weights_, np.linalg.solve(H.T @ H + ridge * np.eye(H.shape[1]), H.T @ T), atol=1e-8
@@ -40,8 +41,8 @@ def test_a_ridge_readout_is_that_of_the_normal_equations_and_of_reservoirpy(ridg
 
 
 def test_an_intercept_changes_the_readout():
-    with_one = ESNClassifier(**{**FIXED, "fit_intercept": True}, readout="ridge", ridge=0.3).fit(X, LABELS)
-    without = ESNClassifier(**FIXED, readout="ridge", ridge=0.3).fit(X, LABELS)
+    with_one = ESNClassifier(readout="ridge", ridge=0.3, **grouped({**FIXED, "fit_intercept": True})).fit(X, LABELS)
+    without = ESNClassifier(readout="ridge", ridge=0.3, **grouped(FIXED)).fit(X, LABELS)
     assert np.abs(with_one.intercept_).min() > 0
     assert np.abs(with_one.readout_weights_ - without.readout_weights_).max() > 1e-3
 
@@ -49,7 +50,7 @@ def test_an_intercept_changes_the_readout():
 def test_the_ridge_is_chosen_without_an_intercept():
     """Generalised cross-validation with hat matrices, the degrees of freedom without that of an intercept."""
     ridges = [1e-3, 1e-1, 10.0, 1e3]
-    esn = ESNRegressor(**FIXED, ridge=ridges).fit(X_ECHO, VALUES)
+    esn = ESNRegressor(ridge=ridges, **grouped(FIXED)).fit(X_ECHO, VALUES)
     H = seen(esn, X_ECHO)
     T = (np.concatenate(VALUES) - esn.target_mean_) / esn.target_scale_
     scores = []
@@ -71,12 +72,12 @@ HOWS = {
 
 @pytest.mark.parametrize("how", HOWS.values(), ids=HOWS)
 def test_learned_networks_have_none_and_are_saved_without_it(how, tmp_path):
-    esn = ESNClassifier(**{**toys.FAST, **how}, fit_intercept=False, dtype="float64").fit(X, LABELS)
+    esn = ESNClassifier(dtype="float64", **grouped({**toys.FAST, **how}, fit_intercept=False)).fit(X, LABELS)
     np.testing.assert_array_equal(esn.intercept_, 0)
     assert esn.score(X, LABELS) > 0.5
     esn.save(tmp_path / "model")
     again = load(tmp_path / "model")
-    assert again.fit_intercept is False
+    assert again.learning["fit_intercept"] is False
     assert again.network_.view.intercept is False
     np.testing.assert_array_equal(again.network_.readout.U, esn.network_.readout.U)
     np.testing.assert_allclose(np.concatenate(again.predict_proba(X)), np.concatenate(esn.predict_proba(X)), atol=1e-9)
@@ -90,20 +91,20 @@ def test_large_networks_have_none(monkeypatch):
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 10)
     how = {**toys.FAST, "hidden_units": 12, "fit_intercept": False, "ridge": 0.5, "dtype": "float64"}
     how["standardize"] = False
-    esn = ESNRegressor(**how).fit(X_ECHO, VALUES)
+    esn = ESNRegressor(**grouped(how)).fit(X_ECHO, VALUES)
     np.testing.assert_array_equal(esn.intercept_, 0)
     H = seen(esn, X_ECHO)
     T = (np.concatenate(VALUES) - esn.target_mean_) / esn.target_scale_
     U = np.linalg.solve(H.T @ H + 0.5 * np.eye(H.shape[1]), H.T @ T)
     best, found = (((H @ V - T) ** 2).sum() + 0.5 * (V**2).sum() for V in (U, esn.readout_weights_))
     assert found == pytest.approx(best, rel=0.01)
-    softmax = ESNClassifier(**{**how, "refine_epochs": 1}).fit(X, LABELS)
+    softmax = ESNClassifier(**grouped({**how, "refine_epochs": 1})).fit(X, LABELS)
     np.testing.assert_array_equal(softmax.intercept_, 0)
 
 
 def test_one_label_per_sequence():
     whole, y = [x[:12] for x in X], ["a", "b"] * 5
-    esn = ESNClassifier(**FIXED, readout="ridge", ridge=1e-3, pooling=2, direct=False).fit(whole, y)
+    esn = ESNClassifier(readout="ridge", ridge=1e-3, pooling=2, **grouped(FIXED, direct=False)).fit(whole, y)
     H = np.array([harvest(esn.reservoir_, x).reshape(2, 6, 12).mean(axis=1).ravel() for x in whole])
     T = (np.array(y)[:, None] == esn.classes_).astype(float)
     np.testing.assert_allclose(esn.readout_weights_, np.linalg.solve(H.T @ H + 1e-3 * np.eye(24), H.T @ T), atol=1e-7)
@@ -111,8 +112,8 @@ def test_one_label_per_sequence():
 
 
 def test_adding_sequences_is_fitting_them_all():
-    whole = ESNRegressor(**FIXED, ridge=0.3).fit(X_ECHO, VALUES)
-    parts = ESNRegressor(**FIXED, ridge=0.3).fit(X_ECHO[:5], VALUES[:5])
+    whole = ESNRegressor(ridge=0.3, **grouped(FIXED)).fit(X_ECHO, VALUES)
+    parts = ESNRegressor(ridge=0.3, **grouped(FIXED)).fit(X_ECHO[:5], VALUES[:5])
     before = parts.predict(X_ECHO)
     parts.partial_fit(X_ECHO[5:], VALUES[5:])
     np.testing.assert_array_equal(parts.intercept_, 0)
@@ -126,7 +127,7 @@ def test_adding_sequences_is_fitting_them_all():
 
 @pytest.mark.parametrize("online", [RLS(), LMS(0.5)])
 def test_a_stream_that_learns_has_none(online):
-    esn = ESNRegressor(**FIXED, ridge=0.3).fit(X_ECHO[:5], VALUES[:5])
+    esn = ESNRegressor(ridge=0.3, **grouped(FIXED)).fit(X_ECHO[:5], VALUES[:5])
     stream = esn.stream(online=online)
     for x, y in zip(X_ECHO[5:], VALUES[5:], strict=True):
         stream.reset().learn(x, y)
@@ -140,7 +141,7 @@ def test_a_stream_that_learns_has_none(online):
 
 
 def test_layers_of_a_stack_have_none():
-    layers = [ESNRegressor(**{**toys.FAST, "hidden_units": n}, fit_intercept=False) for n in (8, 6)]
+    layers = [ESNRegressor(**grouped({**toys.FAST, "hidden_units": n}, fit_intercept=False)) for n in (8, 6)]
     stack = StackedRegressor(layers, joint_epochs=2).fit(X_ECHO, VALUES)
     for layer in stack.layers_:
         np.testing.assert_array_equal(layer.intercept_, 0)

@@ -15,6 +15,7 @@ import toys
 from echolearn import ESNClassifier, FrameWise
 from echolearn.exceptions import InputWarning
 from echolearn.metrics import scorer
+from toys import grouped
 
 X, VALUES = toys.echoes()
 _, LABELS = toys.labels()
@@ -79,10 +80,10 @@ def test_transformations_that_are_not_possible_are_refused():
 def test_in_a_pipeline_and_a_grid_over_ragged_lists():
     far = [1000 + 5 * x for x in X]
     pipeline = Pipeline(
-        [("scale", FrameWise(StandardScaler())), ("esn", ESNClassifier(**toys.FAST, standardize=False))]
+        [("scale", FrameWise(StandardScaler())), ("esn", ESNClassifier(standardize=False, **grouped(toys.FAST)))]
     )
     scaled = FrameWise(StandardScaler()).fit_transform(far)
-    by_hand = ESNClassifier(**toys.FAST, standardize=False).fit(scaled, LABELS).predict(scaled)
+    by_hand = ESNClassifier(standardize=False, **grouped(toys.FAST)).fit(scaled, LABELS).predict(scaled)
     for got, expected in zip(pipeline.fit(far, LABELS).predict(far), by_hand, strict=True):
         np.testing.assert_array_equal(got, expected)
     grid = {"esn__leak": [0.3, 1.0], "scale__transformer__with_mean": [True, False]}
@@ -101,7 +102,7 @@ def test_gaps_are_filled_by_an_imputer():
     means = np.nanmean(np.concatenate(gaps), axis=0)
     for got, given_x in zip(fill.transform(gaps), gaps, strict=True):
         np.testing.assert_allclose(got, np.where(np.isnan(given_x), means, given_x))
-    pipeline = make_pipeline(FrameWise(SimpleImputer()), ESNClassifier(**toys.FAST)).fit(gaps, LABELS)
+    pipeline = make_pipeline(FrameWise(SimpleImputer()), ESNClassifier(**grouped(toys.FAST))).fit(gaps, LABELS)
     assert pipeline.score(gaps, LABELS) == scorer("accuracy")(pipeline, gaps, LABELS)
     with pytest.raises(ValueError, match="NaN"):
         FrameWise(PCA(1)).fit(gaps)

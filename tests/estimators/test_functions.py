@@ -12,6 +12,7 @@ import toys
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
 from echolearn.modelfile.schema import FORMAT
 from reliability import forging
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=6)
 X = [40 + 7 * x for x in X]
@@ -19,18 +20,20 @@ VALUES = toys.echoes(sequences=6)[1]
 SMALL = {**toys.FAST, "hidden_units": 4, "connections": 2, "epochs": 1}
 STANDARD = FrameWise(StandardScaler())
 PIPELINES = {
-    "labels": lambda: make_pipeline(STANDARD, ESNClassifier(**SMALL)).fit(X, LABELS),
-    "values": lambda: make_pipeline(FrameWise(MinMaxScaler()), ESNRegressor(**SMALL)).fit(X, VALUES),
+    "labels": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, LABELS),
+    "values": lambda: make_pipeline(FrameWise(MinMaxScaler()), ESNRegressor(**grouped(SMALL))).fit(X, VALUES),
     "three steps": lambda: make_pipeline(
-        STANDARD, FrameWise(PolynomialFeatures(2)), FrameWise(PCA(3, whiten=True)), ESNClassifier(**SMALL)
+        STANDARD, FrameWise(PolynomialFeatures(2)), FrameWise(PCA(3, whiten=True)), ESNClassifier(**grouped(SMALL))
     ).fit(X, LABELS),
-    "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**SMALL)).fit(X[0], VALUES[0]),
-    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**SMALL)).fit(X, ["up", "down"] * 3),
-    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
-    "own names": lambda: Pipeline([("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**SMALL))]).fit(
-        X, LABELS
+    "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**grouped(SMALL))).fit(
+        X[0], VALUES[0]
     ),
-    "no steps": lambda: make_pipeline(ESNClassifier(**SMALL)).fit([x / 50 for x in X], LABELS),
+    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, ["up", "down"] * 3),
+    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
+    "own names": lambda: Pipeline(
+        [("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**grouped(SMALL)))]
+    ).fit(X, LABELS),
+    "no steps": lambda: make_pipeline(ESNClassifier(**grouped(SMALL))).fit([x / 50 for x in X], LABELS),
 }
 
 
@@ -41,7 +44,7 @@ def parts(path):
 
 
 def test_estimators_are_saved_as_by_their_own_method(tmp_path):
-    esn = ESNClassifier(**SMALL, readout="ridge").fit(X, LABELS)
+    esn = ESNClassifier(readout="ridge", **grouped(SMALL)).fit(X, LABELS)
     esn.save(tmp_path / "a", sums=True)
     echolearn.save(esn, tmp_path / "b", sums=True)
     assert parts(tmp_path / "a") == parts(tmp_path / "b")
@@ -51,14 +54,17 @@ def test_estimators_are_saved_as_by_their_own_method(tmp_path):
 
 
 def test_streams_and_files_of_networks_alone():
-    esn = ESNRegressor(**SMALL).fit(X, VALUES)
+    esn = ESNRegressor(**grouped(SMALL)).fit(X, VALUES)
     np.testing.assert_array_equal(echolearn.stream(esn).predict(X[0]), esn.stream().predict(X[0]))
 
 
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (lambda: make_pipeline(FrameWise(Normalizer()), ESNClassifier(**SMALL)).fit(X, LABELS), "Normalizer cannot be"),
+        (
+            lambda: make_pipeline(FrameWise(Normalizer()), ESNClassifier(**grouped(SMALL))).fit(X, LABELS),
+            "Normalizer cannot be",
+        ),
         (lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(X[0], LABELS[0]), "ends in LogisticRegress"),
         (lambda: StandardScaler().fit(X[0]), "StandardScaler is neither an estimator of echolearn nor a Pipeline"),
     ],
@@ -77,4 +83,4 @@ def test_models_that_are_not_ready_are_refused(tmp_path):
     with pytest.raises(TypeError, match="StackedRegressor has no stream"):
         echolearn.stream(PIPELINES["a stack"]())
     with pytest.raises(TypeError, match="ESNForecaster"):
-        echolearn.stream(ESNForecaster(**SMALL, washout=2).fit(VALUES[0]))
+        echolearn.stream(ESNForecaster(washout=2, **grouped(SMALL)).fit(VALUES[0]))

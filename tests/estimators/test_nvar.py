@@ -47,7 +47,7 @@ def test_nvar_explains_what_does_not_fit(how, words):
         NVARForecaster(**{"degree": 1} | how).fit(lorenz(100))
     with pytest.raises(ValueError, match="looks back over 2"):
         NVARForecaster().fit(lorenz(100)).predict(3, warm_up=lorenz(1))
-    with pytest.raises(ValueError, match=r"steps is an array of shape \(9, 3\); .*warm_up=data\)\.$"):
+    with pytest.raises(ValueError, match=r"horizon is an array of shape \(9, 3\); .*warm_up=data\)\.$"):
         NVARForecaster().fit(lorenz(100)).predict(lorenz(9))
     with pytest.raises(ValueError, match="one row of 100 values: one step"):
         NVARForecaster().fit(lorenz(100)[:, 0][None])

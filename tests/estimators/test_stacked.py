@@ -16,6 +16,7 @@ from echolearn.modelfile.writer import write_tensors
 from echolearn.states import harvest
 from echolearn.training.objectives.joint import StackedObjective
 from stacks import SEES
+from toys import grouped
 
 HOW = {"connections": 4, "epochs": 3, "batch_size": 4}
 LABELLED = toys.labels(sequences=8)
@@ -23,11 +24,11 @@ VALUED = toys.echoes(sequences=8)
 
 
 def classifier(units=(8, 6), how=HOW, **changes):
-    return StackedClassifier([ESNClassifier(n, **how) for n in units], **{"joint_epochs": 2, **changes})
+    return StackedClassifier([ESNClassifier(n, **grouped(how)) for n in units], **{"joint_epochs": 2, **changes})
 
 
 def regressor(units=(8, 6), how=HOW, **changes):
-    return StackedRegressor([ESNRegressor(n, **how) for n in units], **{"joint_epochs": 2, **changes})
+    return StackedRegressor([ESNRegressor(n, **grouped(how)) for n in units], **{"joint_epochs": 2, **changes})
 
 
 @pytest.mark.parametrize("sees", SEES)
@@ -83,7 +84,7 @@ def test_joint_learning_lowers_the_error():
 
 def test_only_the_weights_chosen_are_learned():
     X, y = LABELLED
-    stack = StackedClassifier([ESNClassifier(8, learn="none"), ESNClassifier(6, **HOW)], joint_epochs=2)
+    stack = StackedClassifier([ESNClassifier(8, learn="none"), ESNClassifier(6, **grouped(HOW))], joint_epochs=2)
     stack.set_params(validation_fraction=0.0)  # the newest weights count
     stack.fit(X, y)
     alone = clone(stack).set_params(joint_epochs=0).fit(X, y)
@@ -200,7 +201,7 @@ def test_a_checkpoint_of_another_stack_is_refused(tmp_path):
         ({"sees": "input"}, "sees='input'; expected one of 'output'"),
         ({"joint_epochs": -1}, "joint_epochs=-1; expected a whole number >= 0"),
         ({"layers": [5, ESNClassifier(5, feedback=True)]}, "feedback=True in layer 2; expected False in a stack"),
-        ({"layers": [ESNClassifier(5, targets="last"), 5]}, "targets='last' in layer 1"),
+        ({"layers": [ESNClassifier(5, learning={"targets": "last"}), 5]}, "targets='last' in layer 1"),
         ({"layers": [ESNClassifier(5, ensemble=2), 5]}, "ensemble=2 in layer 1; expected 1"),
         ({"layers": [ESNClassifier(5, dtype="float64"), 5]}, "dtype=.*expected one for all"),
     ],

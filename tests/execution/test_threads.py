@@ -15,6 +15,7 @@ from echolearn.execution import threads
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import as_worker, map_and_sum, map_in_order, on_worker_thread, thread_count
 from threadpools import thread_pool
+from toys import grouped
 
 
 def test_results_come_in_order():
@@ -81,9 +82,9 @@ def test_a_thread_of_others_works_as_a_worker_only_inside_the_context(monkeypatc
 
 def test_the_number_of_threads_does_not_change_the_bits():
     X, y = toys.labels(sequences=8)
-    many = ESNClassifier(**toys.FAST).fit(X, y)
+    many = ESNClassifier(**grouped(toys.FAST)).fit(X, y)
     with thread_pool(1):
-        one = ESNClassifier(**toys.FAST).fit(X, y)
+        one = ESNClassifier(**grouped(toys.FAST)).fit(X, y)
     np.testing.assert_array_equal(many.network_.readout.U, one.network_.readout.U)
     np.testing.assert_array_equal(many.recurrent_weights_.data, one.recurrent_weights_.data)
 

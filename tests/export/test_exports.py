@@ -6,6 +6,7 @@ import pytest
 import exported
 from echolearn import ESNRegressor, Reservoir
 from reliability import exports
+from toys import grouped
 
 pytest.importorskip("onnxruntime")
 
@@ -37,7 +38,7 @@ def test_units_without_connections_and_a_single_unit():
     some = []
     for units in (3, 1):
         reservoir = Reservoir(W=np.full((3, units), 0.1), W_rec=np.zeros((units, units)), activation="tanh", leak=0.5)
-        esn = ESNRegressor(reservoir=reservoir, **exported.FIXED).fit(exported.X, exported.VALUES)
+        esn = ESNRegressor(reservoir=reservoir, **grouped(exported.FIXED)).fit(exported.X, exported.VALUES)
         some.append(exported.drawn(esn))
     for one, found in zip(some, exports.in_c(some), strict=True):
         assert exports.difference(one, found) < 1e-5

@@ -13,6 +13,7 @@ from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
 from echolearn.export.plan import check_runs_forward
 from reference.plans import evaluate, forecast
+from toys import grouped
 
 
 def test_a_plan_means_what_the_model_answers():
@@ -51,14 +52,14 @@ def test_an_ensemble_is_one_layer_with_the_units_of_all():
 def test_names_and_feature_names():
     pd = pytest.importorskip("pandas")
     frames = pd.DataFrame(exported.X[0], columns=["u", "v", "w"])
-    plan = plan_of(ESNClassifier(5, **exported.FIXED).fit(frames, exported.LABELS[0]))
+    plan = plan_of(ESNClassifier(5, **grouped(exported.FIXED)).fit(frames, exported.LABELS[0]))
     assert plan.answer.names == ("a", "b", "c")
     assert plan.feature_names == ("u", "v", "w")
 
 
 def test_pipelines():
     X = [np.where(np.random.default_rng(3).random(x.shape) < 0.1, np.nan, x) for x in exported.X]
-    network = ESNRegressor(10, **exported.FIXED)
+    network = ESNRegressor(10, **grouped(exported.FIXED))
     model = make_pipeline(FrameWise(SimpleImputer()), FrameWise(MaxAbsScaler()), network).fit(X, exported.VALUES)
     np.testing.assert_allclose(evaluate(plan_of(model), X[0]), model.predict(X[0]), rtol=1e-5)
 
@@ -74,7 +75,7 @@ def series_pipeline():
 
 
 def carrying_pipeline():
-    return fitted_pipeline(FrameWise(MaxAbsScaler()), ESNRegressor(5, missing="carry", **exported.FIXED))
+    return fitted_pipeline(FrameWise(MaxAbsScaler()), ESNRegressor(5, missing="carry", **grouped(exported.FIXED)))
 
 
 @pytest.mark.parametrize(
@@ -83,17 +84,21 @@ def carrying_pipeline():
         (lambda: ReservoirFeatures().fit(exported.X), "ReservoirFeatures cannot be exported"),
         (lambda: LogisticRegression(), "LogisticRegression cannot be exported"),
         (
-            lambda: fitted_pipeline(FrameWise(PolynomialFeatures()), ESNRegressor(5, **exported.FIXED)),
+            lambda: fitted_pipeline(FrameWise(PolynomialFeatures()), ESNRegressor(5, **grouped(exported.FIXED))),
             "PolynomialFeatures",
         ),
         (series_pipeline, "a pipeline that ends in ESNForecaster"),
         (carrying_pipeline, "missing='carry'"),
         (
-            lambda: fitted_pipeline(FrameWise(SimpleImputer(missing_values=7.0)), ESNRegressor(5, **exported.FIXED)),
+            lambda: fitted_pipeline(
+                FrameWise(SimpleImputer(missing_values=7.0)), ESNRegressor(5, **grouped(exported.FIXED))
+            ),
             "missing_values=7.0",
         ),
         (
-            lambda: fitted_pipeline(FrameWise(SimpleImputer(add_indicator=True)), ESNRegressor(5, **exported.FIXED)),
+            lambda: fitted_pipeline(
+                FrameWise(SimpleImputer(add_indicator=True)), ESNRegressor(5, **grouped(exported.FIXED))
+            ),
             "add_indicator",
         ),
     ],

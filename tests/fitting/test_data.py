@@ -14,6 +14,7 @@ from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, load
 from echolearn.exceptions import CheckpointError, InputWarning
 from echolearn.readout import solver
 from echolearn.states import harvest
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=12)
 VALUES = toys.echoes(sequences=12)[1]
@@ -24,7 +25,7 @@ BOTH = pytest.mark.parametrize("how", [FIXED, LEARNED], ids=["fixed", "learned"]
 
 
 def classifier(**how):
-    return ESNClassifier(**{"readout": "ridge", **how})
+    return ESNClassifier(**grouped({"readout": "ridge", **how}))
 
 
 def weights_of(esn):
@@ -45,8 +46,11 @@ def test_whole_weights_count_like_repeated_sequences(how):
     close(
         classifier(**how).fit(X, LABELS, sample_weight=w), classifier(**how).fit(repeated, [LABELS[i] for i in again])
     )
-    weighted = ESNRegressor(**how).fit(X, VALUES, sample_weight=w)
-    one, other = weighted.predict(X[0]), ESNRegressor(**how).fit(repeated, [VALUES[i] for i in again]).predict(X[0])
+    weighted = ESNRegressor(**grouped(how)).fit(X, VALUES, sample_weight=w)
+    one, other = (
+        weighted.predict(X[0]),
+        ESNRegressor(**grouped(how)).fit(repeated, [VALUES[i] for i in again]).predict(X[0]),
+    )
     if how is FIXED:  # the scale of the targets, which learning depends on, is that of the different ones
         np.testing.assert_allclose(one, other, rtol=1e-7)
 
@@ -76,8 +80,8 @@ def test_ignored_steps_are_as_if_their_weight_were_0(how, readout):
     w = [rng.integers(0, 2, len(x)).astype(float) for x in X]
     marked = [np.where(c > 0, y, "?") for c, y in zip(w, LABELS, strict=True)]
     how = {**how, "readout": readout, "refine_epochs": 1}
-    ignoring = ESNClassifier(**how, ignore_label="?").fit(X, marked)
-    weighted = ESNClassifier(**how).fit(X, LABELS, sample_weight=w)
+    ignoring = ESNClassifier(ignore_label="?", **grouped(how)).fit(X, marked)
+    weighted = ESNClassifier(**grouped(how)).fit(X, LABELS, sample_weight=w)
     for name, value in weights_of(weighted).items():
         np.testing.assert_array_equal(weights_of(ignoring)[name], value)
     assert ignoring.classes_.tolist() == ["high", "low"]
@@ -88,14 +92,14 @@ def test_missing_values_are_as_if_their_weight_were_0():
     rng = np.random.default_rng(0)
     w = [rng.integers(0, 2, len(x)).astype(float) for x in X]
     missing = [np.where(c[:, None] > 0, v, np.nan) for c, v in zip(w, VALUES, strict=True)]
-    one = ESNRegressor(**FIXED).fit(X, missing)
-    other = ESNRegressor(**FIXED).fit(X, VALUES, sample_weight=w)
+    one = ESNRegressor(**grouped(FIXED)).fit(X, missing)
+    other = ESNRegressor(**grouped(FIXED)).fit(X, VALUES, sample_weight=w)
     np.testing.assert_allclose(one.predict(X[0]), other.predict(X[0]), rtol=1e-9)
     assert one.score(X, missing) == pytest.approx(one.score(X, VALUES, sample_weight=w))
     known = np.concatenate([v[c > 0] for c, v in zip(w, VALUES, strict=True)])
     np.testing.assert_allclose(one.target_mean_, known.mean(axis=0))
     as_objects = [v.astype(object) for v in missing]
-    np.testing.assert_array_equal(ESNRegressor(**FIXED).fit(X, as_objects).predict(X[0]), one.predict(X[0]))
+    np.testing.assert_array_equal(ESNRegressor(**grouped(FIXED)).fit(X, as_objects).predict(X[0]), one.predict(X[0]))
 
 
 def test_a_row_that_lacks_a_value_is_left_out_with_a_warning():
@@ -104,8 +108,8 @@ def test_a_row_that_lacks_a_value_is_left_out_with_a_warning():
     whole = [v.copy() for v in VALUES]
     whole[3][4:9] = np.nan
     with pytest.warns(InputWarning, match="lack only some of their values: these rows are left out as a whole"):
-        found = ESNRegressor(**FIXED).fit(X, partly)
-    np.testing.assert_array_equal(found.predict(X[0]), ESNRegressor(**FIXED).fit(X, whole).predict(X[0]))
+        found = ESNRegressor(**grouped(FIXED)).fit(X, partly)
+    np.testing.assert_array_equal(found.predict(X[0]), ESNRegressor(**grouped(FIXED)).fit(X, whole).predict(X[0]))
 
 
 @pytest.mark.parametrize("missing", [np.nan, None])
@@ -132,11 +136,11 @@ def test_targets_that_are_all_missing_are_refused():
     with pytest.raises(ValueError, match=r"y holds no targets: every entry is ignore_label='low'"):
         classifier(**FIXED, ignore_label="low").fit(X, [np.full(len(x), "low") for x in X])
     with pytest.raises(ValueError, match="y holds no targets: every entry is NaN"):
-        ESNRegressor(**FIXED).fit(X, [np.full(len(x), np.nan) for x in X])
+        ESNRegressor(**grouped(FIXED)).fit(X, [np.full(len(x), np.nan) for x in X])
     with pytest.raises(ValueError, match="no target counts after the washout"):
         classifier(**FIXED, washout=3).fit(X, LABELS, sample_weight=[(np.arange(len(x)) < 3) * 1.0 for x in X])
     with pytest.raises(ValueError, match="sample_weight is zero wherever y holds a target"):
-        ESNRegressor(**FIXED).fit(X, [VALUES[0] * np.nan, *VALUES[1:]], sample_weight=[1.0] + [0.0] * 11)
+        ESNRegressor(**grouped(FIXED)).fit(X, [VALUES[0] * np.nan, *VALUES[1:]], sample_weight=[1.0] + [0.0] * 11)
 
 
 @pytest.mark.parametrize("kind", [ESNClassifier, ESNRegressor])
@@ -146,11 +150,11 @@ def test_a_missing_target_is_fed_back_as_zeros(kind):
     gone = [np.arange(len(x)) % 4 == 1 for x in X]
     if kind is ESNClassifier:
         marked = [np.where(g, "?", v) for g, v in zip(gone, y, strict=True)]
-        esn = kind(**FIXED, feedback=True, readout="ridge", ignore_label="?").fit(X, marked)
+        esn = kind(feedback=True, readout="ridge", ignore_label="?", **grouped(FIXED)).fit(X, marked)
         rows = [np.eye(2)[(v == "low").astype(int)] * ~g[:, None] for g, v in zip(gone, y, strict=True)]
     else:
         marked = [np.where(g[:, None], np.nan, v) for g, v in zip(gone, y, strict=True)]
-        esn = kind(**FIXED, feedback=True).fit(X, marked)
+        esn = kind(feedback=True, **grouped(FIXED)).fit(X, marked)
         scaled = [(v - esn.target_mean_) / esn.target_scale_ for v in y]
         rows = [np.where(g[:, None], 0.0, v) for g, v in zip(gone, scaled, strict=True)]
     H = [harvest(esn.reservoir_, x, t) for x, t in zip(X, rows, strict=True)]
@@ -201,8 +205,8 @@ def test_balanced_classes_are_found_where_positives_are_rare(readout):
     assert 0.01 < true.mean() < 0.03
     how = {**toys.FAST, "readout": readout, "refine_epochs": 1}
     with pytest.warns(InputWarning, match="Set class_weight='balanced'"):
-        plain = np.concatenate(ESNClassifier(**how).fit(train, y).predict(test))
-    balanced = np.concatenate(ESNClassifier(**how, class_weight="balanced").fit(train, y).predict(test))
+        plain = np.concatenate(ESNClassifier(**grouped(how)).fit(train, y).predict(test))
+    balanced = np.concatenate(ESNClassifier(class_weight="balanced", **grouped(how)).fit(train, y).predict(test))
     assert recall_score(true, balanced) > recall_score(true, plain) + 0.2
     assert balanced_accuracy_score(true, balanced) > balanced_accuracy_score(true, plain) + 0.1
 
@@ -212,8 +216,8 @@ def test_added_sequences_keep_their_weights(kind):
     w = [np.arange(len(x)) % 3.0 for x in X]
     y, make = (VALUES, ESNRegressor) if kind == "values" else (LABELS, classifier)
     extra = {"class_weight": {"low": 2.0}} if kind == "ridge" else {}
-    at_once = make(**FIXED, **extra).fit(X, y, sample_weight=w)
-    esn = make(**FIXED, **extra)
+    at_once = make(**grouped(FIXED, extra)).fit(X, y, sample_weight=w)
+    esn = make(**grouped(FIXED, extra))
     for part in (slice(0, 5), slice(5, 12)):
         esn.partial_fit(X[part], y[part], sample_weight=w[part])
     np.testing.assert_allclose(
@@ -269,10 +273,12 @@ def test_a_resumed_fit_with_weights_ends_in_the_same_bits(kind, tmp_path, monkey
     how = {**toys.FAST, "epochs": 4, "ignore_label": "?", "class_weight": {"low": 2.0}, **MINI[kind]}
     marked = [np.where(np.arange(len(y)) % 5 == 2, "?", y) for y in LABELS]
     w = np.arange(1, 13) % 4
-    whole = ESNClassifier(**how).fit(X, marked, sample_weight=w)
+    whole = ESNClassifier(**grouped(how)).fit(X, marked, sample_weight=w)
     with pytest.raises(KeyboardInterrupt):
-        ESNClassifier(**how).fit(X, marked, sample_weight=w, checkpoint=tmp_path / "c", callback=toys.interrupt_at(1))
-    resumed = ESNClassifier(**how).fit(X, marked, sample_weight=w, checkpoint=tmp_path / "c")
+        ESNClassifier(**grouped(how)).fit(
+            X, marked, sample_weight=w, checkpoint=tmp_path / "c", callback=toys.interrupt_at(1)
+        )
+    resumed = ESNClassifier(**grouped(how)).fit(X, marked, sample_weight=w, checkpoint=tmp_path / "c")
     for name, value in weights_of(whole).items():
         np.testing.assert_array_equal(weights_of(resumed)[name], value)
 
@@ -282,9 +288,11 @@ def test_a_fit_does_not_resume_from_other_weights(other, tmp_path):
     how = {**toys.FAST, "readout": "ridge"}
     w = np.arange(1, 13) % 4
     with pytest.raises(KeyboardInterrupt):
-        ESNClassifier(**how).fit(X, LABELS, sample_weight=w, checkpoint=tmp_path / "c", callback=toys.interrupt_at(1))
+        ESNClassifier(**grouped(how)).fit(
+            X, LABELS, sample_weight=w, checkpoint=tmp_path / "c", callback=toys.interrupt_at(1)
+        )
     with pytest.raises(CheckpointError, match="data"):
-        ESNClassifier(**how).fit(X, LABELS, sample_weight=other, checkpoint=tmp_path / "c")
+        ESNClassifier(**grouped(how)).fit(X, LABELS, sample_weight=other, checkpoint=tmp_path / "c")
 
 
 @pytest.mark.parametrize(
@@ -324,7 +332,7 @@ def test_a_series_may_end_without_a_target():
     """What follows the training series is predicted from its last state, with zeros fed back."""
     series, values = np.concatenate(X), np.concatenate(VALUES)[:, 0].copy()
     values[-3:] = np.nan
-    esn = ESNRegressor(**FIXED, feedback=True).fit(series, values)
+    esn = ESNRegressor(feedback=True, **grouped(FIXED)).fit(series, values)
     assert np.isfinite(esn.predict(X[0])).all()
 
 
@@ -336,7 +344,7 @@ SEQUENCES, Y = toys.labels(sequences=6)
 
 def fit(X=SEQUENCES, y=Y, **settings):
     how = {k: settings.pop(k) for k in ("lengths", "validation") if k in settings}
-    return ESNClassifier(**{**toys.FAST, **settings}).fit(X, y, **how)
+    return ESNClassifier(**grouped({**toys.FAST, **settings})).fit(X, y, **how)
 
 
 @pytest.fixture(scope="module")
@@ -377,7 +385,7 @@ def test_validation_targets_of_another_kind_are_refused():
 
 
 def test_validation_values_of_another_width_are_refused():
-    esn = ESNRegressor(**toys.FAST)
+    esn = ESNRegressor(**grouped(toys.FAST))
     Y2 = toys.echoes(sequences=6)[1]
     with pytest.raises(ValueError, match=r"y has 1 .*expected 2"):
         esn.fit(

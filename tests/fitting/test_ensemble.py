@@ -7,6 +7,8 @@ from scipy.sparse.csgraph import connected_components
 import toys
 from echolearn import ESNClassifier, load
 from echolearn.execution.threads import map_in_order
+from echolearn.fitting.parameters import flat_settings
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 HOW = {**toys.FAST, "hidden_units": 21, "ensemble": 3, "refine_epochs": 1}
@@ -14,20 +16,20 @@ HOW = {**toys.FAST, "hidden_units": 21, "ensemble": 3, "refine_epochs": 1}
 
 def fitted_one_by_one(esn, X, y):
     """Yield the networks of an ensemble, each fitted as a classifier of its own on one worker thread."""
-    params = esn.get_params()
+    params = flat_settings(esn)
     seeds = np.random.default_rng(esn.random_state).integers(2**31, size=esn.ensemble)
     parts = np.array_split(np.arange(esn.hidden_units), esn.ensemble)
     for seed, units in zip(seeds, parts, strict=True):
-        state = None if esn.initial_state is None else esn.initial_state[units]
+        state = None if params["initial_state"] is None else params["initial_state"][units]
         own = {"hidden_units": len(units), "ensemble": 1, "random_state": int(seed), "initial_state": state}
-        yield from map_in_order(lambda alone: alone.fit(X, y), [ESNClassifier(**{**params, **own})])
+        yield from map_in_order(lambda alone: alone.fit(X, y), [ESNClassifier(**grouped({**params, **own}))])
 
 
 @pytest.mark.parametrize("readout", ["softmax", "ridge"])
 def test_an_ensemble_answers_as_the_mean_of_networks_fitted_one_by_one(readout):
     state = np.linspace(-0.5, 0.5, 22)
     how = {**HOW, "hidden_units": 22, "readout": readout, "dtype": "float64"}
-    esn = ESNClassifier(**how, initial_state=state, random_state=5).fit(X, LABELS)
+    esn = ESNClassifier(random_state=5, **grouped(how, initial_state=state)).fit(X, LABELS)
     parts = list(fitted_one_by_one(esn, X, LABELS))
     assert [part.hidden_units for part in parts] == [8, 7, 7]
     assert len({part.random_state for part in parts}) == 3
@@ -48,11 +50,11 @@ def test_an_ensemble_answers_as_the_mean_of_networks_fitted_one_by_one(readout):
 @pytest.mark.parametrize("readout", ["softmax", "ridge"])
 def test_fixed_networks_form_an_ensemble_too(readout):
     how = {**HOW, "learn": "none", "readout": readout, "dtype": "float64"}
-    esn = ESNClassifier(**how).fit(X, LABELS)
+    esn = ESNClassifier(**grouped(how)).fit(X, LABELS)
     parts = list(fitted_one_by_one(esn, X, LABELS))
     mean = np.mean([np.concatenate(part.decision_function(X)) for part in parts], axis=0)
     np.testing.assert_allclose(np.concatenate(esn.decision_function(X)), mean, atol=1e-12)
-    learned = ESNClassifier(**{**how, "learn": "both"}).fit(X, LABELS)
+    learned = ESNClassifier(**grouped({**how, "learn": "both"})).fit(X, LABELS)
     np.testing.assert_array_equal(esn.recurrent_weights_.indices, learned.recurrent_weights_.indices)
     assert esn.history_ == []
 
@@ -60,20 +62,20 @@ def test_fixed_networks_form_an_ensemble_too(readout):
 @pytest.mark.parametrize("pooling", ["mean", "last", 3])
 def test_one_label_per_sequence(pooling):
     rising, up = toys.rising()
-    esn = ESNClassifier(**{**HOW, "hidden_units": 20}, pooling=pooling, dtype="float64").fit(rising, up)
+    esn = ESNClassifier(pooling=pooling, dtype="float64", **grouped({**HOW, "hidden_units": 20})).fit(rising, up)
     mean = np.mean([part.decision_function(rising) for part in fitted_one_by_one(esn, rising, up)], axis=0)
     np.testing.assert_allclose(esn.decision_function(rising), mean, atol=1e-12)
 
 
 def test_an_ensemble_is_saved_and_loaded_like_any_other(tmp_path):
-    esn = ESNClassifier(**HOW).fit(X, LABELS)
+    esn = ESNClassifier(**grouped(HOW)).fit(X, LABELS)
     esn.save(tmp_path / "model.safetensors")
     for a, b in zip(load(tmp_path / "model.safetensors").predict_proba(X), esn.predict_proba(X), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_an_ensemble_resumes_from_a_checkpoint(tmp_path):
-    straight = ESNClassifier(**HOW).fit(X, LABELS)
+    straight = ESNClassifier(**grouped(HOW)).fit(X, LABELS)
     seen = []
 
     def press(row):
@@ -81,12 +83,14 @@ def test_an_ensemble_resumes_from_a_checkpoint(tmp_path):
         if len(seen) == 5:
             raise KeyboardInterrupt
 
-    stopped = ESNClassifier(**HOW)
+    stopped = ESNClassifier(**grouped(HOW))
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, LABELS, checkpoint=tmp_path, callback=press)
     assert stopped.recurrent_weights_.shape[0] in (14, 21)  # the networks that had begun
     assert np.concatenate(stopped.predict(X)).shape == np.concatenate(LABELS).shape
-    resumed = ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path, callback=lambda row: seen.append(row["epoch"]))
+    resumed = ESNClassifier(**grouped(HOW)).fit(
+        X, LABELS, checkpoint=tmp_path, callback=lambda row: seen.append(row["epoch"])
+    )
     assert 5 < len(seen) <= 9  # no epoch twice
     np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
 
@@ -101,21 +105,21 @@ def test_when_one_network_fails_no_other_works_on_in_the_background():
         running.append(row["epoch"])
 
     with pytest.raises(OSError, match="no space left"):
-        ESNClassifier(**{**HOW, "epochs": 200}).fit(X, LABELS, callback=fail)
+        ESNClassifier(**grouped({**HOW, "epochs": 200})).fit(X, LABELS, callback=fail)
     seen = len(running)
     assert seen < 200
-    ESNClassifier(**HOW).fit(X, LABELS)
+    ESNClassifier(**grouped(HOW)).fit(X, LABELS)
     assert len(running) == seen
 
 
 def test_other_data_are_refused_in_every_block(tmp_path):
-    ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path)
+    ESNClassifier(**grouped(HOW)).fit(X, LABELS, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="another fit"):
-        ESNClassifier(**{**HOW, "spectral_radius": 0.5}).fit(X, LABELS, checkpoint=tmp_path)
+        ESNClassifier(**grouped({**HOW, "spectral_radius": 0.5})).fit(X, LABELS, checkpoint=tmp_path)
 
 
 def test_many_units_are_one_connected_reservoir_unless_an_ensemble_is_asked_for():
     how = {**toys.FAST, "hidden_units": 500, "epochs": 1, "refine_epochs": 0, "readout": "ridge"}
     for ensemble, parts in ((1, 1), (2, 2)):
-        esn = ESNClassifier(**how, ensemble=ensemble).fit(X, LABELS)
+        esn = ESNClassifier(ensemble=ensemble, **grouped(how)).fit(X, LABELS)
         assert connected_components(esn.recurrent_weights_, connection="weak")[0] == parts

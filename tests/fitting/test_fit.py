@@ -13,6 +13,7 @@ from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.schema import FORMAT
 from echolearn.modelfile.writer import write_tensors
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -24,8 +25,8 @@ FIXED = {**toys.FAST, "learn": "none", "ridge": 1e-3, "dtype": "float64", "stand
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=4, unique=True), st.booleans(), st.integers(0, 3))
 def test_any_cut_of_the_sequences_gives_the_readout_of_all(cuts, direct, washout):
     how = {**FIXED, "direct": direct, "washout": washout}
-    at_once = ESNRegressor(**how).fit(X, VALUES)
-    esn = ESNRegressor(**how)
+    at_once = ESNRegressor(**grouped(how)).fit(X, VALUES)
+    esn = ESNRegressor(**grouped(how))
     edges = [0, *sorted(cuts), 8]
     for start, stop in pairwise(edges):
         esn.partial_fit(X[start:stop], VALUES[start:stop])
@@ -35,46 +36,46 @@ def test_any_cut_of_the_sequences_gives_the_readout_of_all(cuts, direct, washout
 
 def test_targets_keep_the_scale_of_the_first_call():
     far = [100 + 50 * v for v in VALUES[4:]]
-    esn = ESNRegressor(**FIXED).partial_fit(X[:4], VALUES[:4]).partial_fit(X[4:], far)
-    at_once = ESNRegressor(**FIXED).fit(X, VALUES[:4] + far)
+    esn = ESNRegressor(**grouped(FIXED)).partial_fit(X[:4], VALUES[:4]).partial_fit(X[4:], far)
+    at_once = ESNRegressor(**grouped(FIXED)).fit(X, VALUES[:4] + far)
     assert (esn.target_mean_ != at_once.target_mean_).all()
     np.testing.assert_allclose(esn.predict(X[0]), at_once.predict(X[0]), rtol=1e-8)
 
 
 def test_inputs_keep_the_scale_of_the_first_call():
     how = {**FIXED, "standardize": True}
-    first = ESNRegressor(**how).fit(X[:4], VALUES[:4])
-    esn = ESNRegressor(**how).partial_fit(X[:4], VALUES[:4]).partial_fit([100 * x for x in X[4:]], VALUES[4:])
+    first = ESNRegressor(**grouped(how)).fit(X[:4], VALUES[:4])
+    esn = ESNRegressor(**grouped(how)).partial_fit(X[:4], VALUES[:4]).partial_fit([100 * x for x in X[4:]], VALUES[4:])
     np.testing.assert_array_equal(esn.input_scale_, first.input_scale_)
 
 
 @pytest.mark.parametrize("feedback", [False, True])
 def test_classifier(feedback):
     how = {**FIXED, "readout": "ridge", "feedback": feedback}
-    at_once = ESNClassifier(**how).fit(X, LABELS)
-    esn = ESNClassifier(**how)
+    at_once = ESNClassifier(**grouped(how)).fit(X, LABELS)
+    esn = ESNClassifier(**grouped(how))
     for x, y in zip(X, LABELS, strict=True):
         esn.partial_fit([x], [y], classes=["low", "high"])
     np.testing.assert_allclose(esn.network_.readout.U, at_once.network_.readout.U, rtol=1e-8, atol=1e-10)
 
 
 def test_one_label_per_sequence():
-    at_once = ESNClassifier(**FIXED, readout="ridge").fit(RISING_X, RISING)
-    esn = ESNClassifier(**FIXED, readout="ridge").partial_fit(RISING_X[:20], RISING[:20])
+    at_once = ESNClassifier(readout="ridge", **grouped(FIXED)).fit(RISING_X, RISING)
+    esn = ESNClassifier(readout="ridge", **grouped(FIXED)).partial_fit(RISING_X[:20], RISING[:20])
     esn.partial_fit(RISING_X[20:], RISING[20:])
     np.testing.assert_allclose(esn.network_.readout.U, at_once.network_.readout.U, rtol=1e-8, atol=1e-10)
 
 
 def test_automatic_ridge_is_chosen_as_a_fit_without_held_out_data_chooses():
     how = {**FIXED, "ridge": "auto"}
-    esn = ESNRegressor(**how).partial_fit(X[:3], VALUES[:3]).partial_fit(X[3:], VALUES[3:])
-    at_once = ESNRegressor(**how).fit(X, VALUES)
+    esn = ESNRegressor(**grouped(how)).partial_fit(X[:3], VALUES[:3]).partial_fit(X[3:], VALUES[3:])
+    at_once = ESNRegressor(**grouped(how)).fit(X, VALUES)
     assert esn.ridge_ == pytest.approx(at_once.ridge_)
     np.testing.assert_allclose(esn.predict(X[0]), at_once.predict(X[0]), rtol=1e-6)
 
 
 def test_learned_weights_stay():
-    esn = ESNRegressor(**toys.FAST).fit(X[:4], VALUES[:4])
+    esn = ESNRegressor(**grouped(toys.FAST)).fit(X[:4], VALUES[:4])
     W, W_rec, U = esn.input_weights_, esn.recurrent_weights_.data, esn.network_.readout.U
     esn.partial_fit(X[4:], VALUES[4:])
     np.testing.assert_array_equal(esn.input_weights_, W)
@@ -83,7 +84,7 @@ def test_learned_weights_stay():
 
 
 def test_classes_are_those_of_the_first_call():
-    esn = ESNClassifier(**FIXED, readout="ridge")
+    esn = ESNClassifier(readout="ridge", **grouped(FIXED))
     only_low = [x[y == "low"] for x, y in zip(X, LABELS, strict=True)]
     low = [y[y == "low"] for y in LABELS]
     with pytest.raises(ValueError, match="only one class"):
@@ -103,11 +104,11 @@ def test_classes_are_those_of_the_first_call():
 
 def test_no_classes_at_all_are_refused():
     with pytest.raises(ValueError, match="no class at all"):
-        ESNClassifier(**FIXED, readout="ridge").partial_fit(X, LABELS, classes=[])
+        ESNClassifier(readout="ridge", **grouped(FIXED)).partial_fit(X, LABELS, classes=[])
 
 
 def test_a_failed_call_changes_nothing():
-    esn = ESNRegressor(**FIXED).fit(X, VALUES)
+    esn = ESNRegressor(**grouped(FIXED)).fit(X, VALUES)
     U, n = esn.network_.readout.U, esn.network_.readout.statistics.n
     for x, y, message in (
         (X, VALUES[:-1], "7 entries, but X has 8 sequences"),
@@ -121,7 +122,7 @@ def test_a_failed_call_changes_nothing():
 
 
 def test_a_softmax_readout_has_no_statistics():
-    esn = ESNClassifier(**toys.FAST)
+    esn = ESNClassifier(**grouped(toys.FAST))
     assert not hasattr(esn, "partial_fit")
     with pytest.raises(AttributeError) as caught:
         esn.partial_fit(X, LABELS)
@@ -129,7 +130,7 @@ def test_a_softmax_readout_has_no_statistics():
 
 
 def test_a_model_saved_with_its_statistics_continues(tmp_path):
-    esn = ESNRegressor(**FIXED).fit(X[:4], VALUES[:4])
+    esn = ESNRegressor(**grouped(FIXED)).fit(X[:4], VALUES[:4])
     esn.save(tmp_path / "small")
     esn.save(tmp_path / "whole", sums=True)
     assert (tmp_path / "small").stat().st_size < (tmp_path / "whole").stat().st_size
@@ -145,7 +146,7 @@ def test_a_model_saved_with_its_statistics_continues(tmp_path):
 
 
 def test_misshapen_statistics_are_refused(tmp_path):
-    ESNRegressor(**FIXED).fit(X, VALUES).save(tmp_path / "m", sums=True)
+    ESNRegressor(**grouped(FIXED)).fit(X, VALUES).save(tmp_path / "m", sums=True)
     tensors, facts = read_tensors(tmp_path / "m", FORMAT)
     write_tensors(tmp_path / "m", {**tensors, "G": tensors["G"][1:]}, facts, FORMAT)
     with pytest.raises(ModelFileError, match=r"G has shape \(17, 18\); expected \(M, M\), here \(18, 18\)"):
@@ -154,14 +155,14 @@ def test_misshapen_statistics_are_refused(tmp_path):
 
 def test_a_softmax_model_has_no_statistics_to_save(tmp_path):
     with pytest.raises(ValueError, match="softmax"):
-        ESNClassifier(**toys.FAST).fit(X, LABELS).save(tmp_path / "m", sums=True)
+        ESNClassifier(**grouped(toys.FAST)).fit(X, LABELS).save(tmp_path / "m", sums=True)
 
 
 def test_the_networks_of_an_ensemble_have_no_common_statistics(tmp_path):
     how = {**toys.FAST, "readout": "ridge", "ensemble": 2}
     with pytest.raises(ValueError, match=r"these 15 are an ensemble of 2 networks with one each. Set ensemble=1"):
-        ESNClassifier(**how).partial_fit(X, LABELS)
-    esn = ESNClassifier(**how).fit(X, LABELS)
+        ESNClassifier(**grouped(how)).partial_fit(X, LABELS)
+    esn = ESNClassifier(**grouped(how)).fit(X, LABELS)
     with pytest.raises(ValueError, match="it is an ensemble"):
         esn.save(tmp_path / "m", sums=True)
     np.testing.assert_array_equal(esn.stream().predict(X[0]), esn.predict(X[0]))

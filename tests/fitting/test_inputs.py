@@ -8,6 +8,7 @@ import pytest
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.fitting.inputs import InputCodec
 from echolearn.sequences.dataset import Dataset
+from toys import grouped
 
 
 def dataset(X):
@@ -73,11 +74,11 @@ def test_a_feature_of_any_unit_and_offset_gives_the_same_network(learn):
     y = [np.roll(x[:, 0], 1) + x[:, 1] for x in X]
     moved = [x * [1e-6, 1, 1e9] + [0.25, -3e5, 4e9] for x in X]
     fit = {"hidden_units": 20, "learn": learn, "epochs": 3, "dtype": "float64"}
-    one, other = ESNRegressor(**fit).fit(X, y), ESNRegressor(**fit).fit(moved, y)
+    one, other = ESNRegressor(**grouped(fit)).fit(X, y), ESNRegressor(**grouped(fit)).fit(moved, y)
     for a, b in zip(one.predict(X), other.predict(moved), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
     np.testing.assert_allclose(one.input_weights_, other.input_weights_, atol=1e-6)
-    raw = ESNRegressor(**fit, standardize=False).fit(X, y)
+    raw = ESNRegressor(standardize=False, **grouped(fit)).fit(X, y)
     np.testing.assert_array_equal(raw.input_mean_, 0)
 
 

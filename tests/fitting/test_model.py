@@ -11,6 +11,7 @@ from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.datasets import mackey_glass
 from echolearn.exceptions import ClosedLoopWarning
+from toys import grouped
 
 
 def series(n=600, ahead=3):
@@ -128,7 +129,7 @@ def test_noise_in_the_states_keeps_a_closed_loop_near_its_series():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the loop without noise may run away
             how |= {"state_noise": noise, "input_scaling": 1e-3, "direct": False}
-            esn = ESNRegressor(**how, dtype="float64").fit(X[:1000], y[:1000])
+            esn = ESNRegressor(dtype="float64", **grouped(how)).fit(X[:1000], y[:1000])
             errors.append(np.abs(esn.predict(X[1000:]) - y[1000:])[:100].mean())
     assert errors[1] < errors[0]
 

@@ -13,6 +13,7 @@ from echolearn import ESNClassifier, ESNRegressor
 from echolearn.datasets import mackey_glass, narma
 from echolearn.exceptions import PoorFitWarning, TrainingWarning
 from echolearn.fitting.codecs import squared_error
+from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.small_data import (
     MAX_FULL_BATCH_STEPS,
@@ -40,7 +41,7 @@ def one_series(n, seed=0, noise=0.0):
 
 
 def settings(**changes):
-    return NetworkSettings.of({**ESNRegressor().get_params(deep=False), **changes})
+    return NetworkSettings.of({**flat_settings(ESNRegressor()), **changes})
 
 
 def test_a_series_is_learned_in_windows_with_every_target_once():

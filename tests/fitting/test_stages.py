@@ -12,6 +12,7 @@ from echolearn.exceptions import EchoStateWarning, TrainingWarning
 from echolearn.fitting import stages as fit_stages
 from echolearn.readout import view as views
 from echolearn.states.run import run
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -37,7 +38,7 @@ def stages(monkeypatch):
 
 def test_a_fit_is_a_list_of_stages(stages):
     """Each stage adds its own to what the stages before have found, and changes nothing of it."""
-    esn = ESNClassifier(**{**toys.FAST, "validation_fraction": 0.25}, refine_epochs=2).fit(X, LABELS)
+    esn = ESNClassifier(**grouped({**toys.FAST, "validation_fraction": 0.25}, refine_epochs=2)).fit(X, LABELS)
     assert list(stages) == [
         "learn_weights",
         "fit_ridge_readout",
@@ -82,7 +83,7 @@ def test_a_fit_is_a_list_of_stages(stages):
     ],
 )
 def test_a_stage_without_work_returns_what_it_was_given(stages, changes, active):
-    ESNClassifier(**{**toys.FAST, **changes}).fit(X, LABELS)
+    ESNClassifier(**grouped({**toys.FAST, **changes})).fit(X, LABELS)
     assert {name for name, (before, after) in stages.items() if after is not before} == active
 
 
@@ -97,7 +98,7 @@ def test_refining_keeps_the_epoch_with_the_smallest_held_out_error(errors, kept,
         return errors[len(seen) - 1]
 
     monkeypatch.setattr(fit_stages.CrossEntropyObjective, "validation_error", validation_error)
-    ESNClassifier(**{**toys.FAST, "validation_fraction": 0.25}, refine_epochs=3).fit(X, LABELS)
+    ESNClassifier(**grouped({**toys.FAST, "validation_fraction": 0.25}, refine_epochs=3)).fit(X, LABELS)
     _, refined = stages["refine_weights"]
     assert len(seen) == 4
     W, V = seen[kept]
@@ -113,7 +114,7 @@ def test_a_stage_that_fails_leaves_no_trace_in_the_estimator(number, monkeypatch
     def fail(fit, context):
         raise OSError("no space left")
 
-    esn = ESNClassifier(**toys.FAST, refine_epochs=1)
+    esn = ESNClassifier(**grouped(toys.FAST, refine_epochs=1))
     fitted = clone(esn).fit(X, LABELS)
     before, new, U = dict(vars(fitted)), dict(vars(esn)), fitted.network_.readout.U.copy()
     monkeypatch.setattr(fit_stages, "STAGES", [*fit_stages.STAGES[:number], fail])
@@ -128,12 +129,12 @@ def test_a_stage_that_fails_leaves_no_trace_in_the_estimator(number, monkeypatch
 
 def test_echo_state_warning_reaches_the_user():
     with pytest.warns(EchoStateWarning, match=r"spectral_radius=1\.5"):
-        ESNRegressor(**toys.FAST, learn="none", spectral_radius=1.5, leak=1.0).fit(X, VALUES)
+        ESNRegressor(learn="none", spectral_radius=1.5, leak=1.0, **grouped(toys.FAST)).fit(X, VALUES)
 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.97, 0.999])
 def test_large_validation_fractions_still_fit(fraction):
-    esn = ESNRegressor(**{**toys.FAST, "validation_fraction": fraction})
+    esn = ESNRegressor(**grouped({**toys.FAST, "validation_fraction": fraction}))
     assert np.isfinite(esn.fit(X, VALUES).predict(X[0])).all()
     long = np.random.default_rng(0).normal(size=(60, 2))
     assert np.isfinite(clone(esn).set_params(washout=3).fit(long, long).predict(long)).all()
@@ -145,9 +146,9 @@ def test_early_stopping_keeps_the_weights_as_drawn_where_learning_only_hurts():
     rng = np.random.default_rng(0)
     noise = [rng.normal(size=v.shape) for v in VALUES]
     how = {**toys.FAST, "epochs": 30, "step_size": 0.05, "ridge": 1e-3}
-    esn = ESNRegressor(**how, patience=3).fit(X, VALUES, validation=(X, noise))
+    esn = ESNRegressor(**grouped(how, patience=3)).fit(X, VALUES, validation=(X, noise))
     assert len(esn.history_) == 3
-    fixed = ESNRegressor(**how, learn="none").fit(X, VALUES)
+    fixed = ESNRegressor(learn="none", **grouped(how)).fit(X, VALUES)
     np.testing.assert_array_equal(esn.input_weights_, fixed.input_weights_)
     np.testing.assert_array_equal(esn.network_.readout.U, fixed.network_.readout.U)
 
@@ -155,11 +156,11 @@ def test_early_stopping_keeps_the_weights_as_drawn_where_learning_only_hurts():
 def test_early_stopping_restores_the_best_weights():
     how = {**toys.FAST, "epochs": 60, "step_size": 0.01, "ridge": 1e-3, "leak": (0.3, 1.0)}
     held_out = toys.echoes(1, sequences=8)
-    esn = ESNRegressor(**how, patience=4).fit(X, VALUES, validation=held_out)
+    esn = ESNRegressor(**grouped(how, patience=4)).fit(X, VALUES, validation=held_out)
     errors = [row["valid_error"] for row in esn.history_]
     best = int(np.argmin(errors)) + 1
     assert 1 < best == len(errors) - 4 < 56
-    again = ESNRegressor(**how, patience=None)
+    again = ESNRegressor(**grouped(how, patience=None))
     again.fit(X, VALUES, validation=held_out, callback=lambda row: row["epoch"] == best)
     np.testing.assert_array_equal(esn.input_weights_, again.input_weights_)
     np.testing.assert_array_equal(esn.network_.readout.U, again.network_.readout.U)
@@ -167,10 +168,10 @@ def test_early_stopping_restores_the_best_weights():
 
 def test_callback_sees_every_epoch_and_can_stop():
     rows = []
-    esn = ESNRegressor(**{**toys.FAST, "epochs": 6}).fit(X, VALUES, callback=rows.append)
+    esn = ESNRegressor(**grouped({**toys.FAST, "epochs": 6})).fit(X, VALUES, callback=rows.append)
     assert [row["epoch"] for row in rows] == [1, 2, 3, 4, 5, 6]
     assert rows == list(esn.history_)
-    stopped = ESNRegressor(**{**toys.FAST, "epochs": 6}).fit(X, VALUES, callback=lambda row: row["epoch"] == 2)
+    stopped = ESNRegressor(**grouped({**toys.FAST, "epochs": 6})).fit(X, VALUES, callback=lambda row: row["epoch"] == 2)
     assert len(stopped.history_) == 2
 
 
@@ -182,17 +183,17 @@ def test_interrupted_fit_is_usable(kind):
 
     y = LABELS if kind is ESNClassifier else VALUES
     how = toys.FAST | {"epochs": 50} | ({"refine_epochs": 0} if kind is ESNClassifier else {})
-    esn = kind(**how)
+    esn = kind(**grouped(how))
     with pytest.raises(KeyboardInterrupt):
         esn.fit(X, y, callback=press)
     assert len(esn.history_) == 2
-    stopped = kind(**how).fit(X, y, callback=lambda row: row["epoch"] == 2)
+    stopped = kind(**grouped(how)).fit(X, y, callback=lambda row: row["epoch"] == 2)
     for a, b in zip(esn.predict(X), stopped.predict(X), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_interrupted_before_the_first_epoch_leaves_things_as_they_were(monkeypatch):
-    esn = ESNRegressor(**toys.FAST).fit(X, VALUES)
+    esn = ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES)
     before = esn.predict(X[0])
 
     def press(*_):
@@ -207,7 +208,7 @@ def test_interrupted_before_the_first_epoch_leaves_things_as_they_were(monkeypat
 
 @pytest.mark.parametrize("spoil", [{"y": VALUES[:3]}, {"callback": lambda row: 1 / 0}, {"X": [X[0][:, :1]] * 8}])
 def test_a_failed_fit_leaves_the_estimator_as_it_was(spoil):
-    esn = ESNRegressor(**toys.FAST).fit(X, VALUES)
+    esn = ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES)
     before = esn.predict(X[0])
     with pytest.raises((ValueError, ZeroDivisionError)):
         esn.fit(**{"X": X, "y": VALUES, **spoil})
@@ -241,7 +242,7 @@ def test_explosions_never_end_in_nan(kind, how, dtype):
     rng = np.random.default_rng(0)
     long = [rng.normal(size=(150, 2)) for _ in range(6)]
     y = [(x[:, 0] > 0) * 1 if kind is ESNClassifier else x[:, 0] for x in long]
-    esn = kind(**{**toys.FAST, "dtype": dtype, **EXPLOSIONS[how]})
+    esn = kind(**grouped({**toys.FAST, "dtype": dtype, **EXPLOSIONS[how]}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
         warnings.filterwarnings("ignore", "ridge=")
@@ -265,14 +266,14 @@ def long_noise():
 
 def test_backing_off_and_giving_up_are_reported():
     how = {"activation": "identity", "leak": 1.0, "learn_leak": False, "ridge": 1.0}
-    esn = ESNRegressor(**toys.FAST, **how, step_size=1e3)
+    esn = ESNRegressor(**grouped(toys.FAST, how, step_size=1e3))
     with pytest.warns(TrainingWarning) as found:
         esn.fit(*long_noise())
     texts = [str(w.message) for w in found]
     assert all("epoch 1 diverged" in t and "tried again with step_size=" in t for t in texts[:-1])
     assert "training stopped in epoch 1" in texts[-1]
-    assert "Try a smaller step_size or spectral_radius, or set clip" in texts[-1]
-    untouched = ESNRegressor(**toys.FAST, **{**how, "learn": "none"}).fit(*long_noise())
+    assert "Try a smaller spectral_radius, or a smaller step_size or clip in `learning`" in texts[-1]
+    untouched = ESNRegressor(**grouped(toys.FAST, {**how, "learn": "none"})).fit(*long_noise())
     np.testing.assert_array_equal(
         esn.network_.readout.U, untouched.network_.readout.U
     )  # the best weights so far are the first ones
@@ -280,7 +281,7 @@ def test_backing_off_and_giving_up_are_reported():
 
 def test_weights_that_explode_at_the_end_of_an_epoch_are_not_kept():
     how = {"activation": "relu", "leak": (0.1, 1.0), "learn_leak": False, "ridge": 1.0, "step_size": 1.0}
-    esn = ESNRegressor(**{**toys.FAST, "epochs": 8}, **how)
+    esn = ESNRegressor(**grouped({**toys.FAST, "epochs": 8}, how))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         esn.fit(*long_noise())
@@ -305,7 +306,7 @@ def test_no_more_states_than_a_batch_at_a_time(kind, monkeypatch):
     monkeypatch.setattr("echolearn.readout.network.MAX_FRAMES_PER_PASS", 500)
     monkeypatch.setattr("echolearn.readout.softmax.MAX_FRAMES_PER_PASS", 500)
     monkeypatch.setattr("echolearn.readout.softmax.FRAMES_PER_BATCH", 125)
-    esn = kind(**{**toys.FAST, "batch_size": 5, "epochs": 2}).fit(long, y)
+    esn = kind(**grouped({**toys.FAST, "batch_size": 5, "epochs": 2})).fit(long, y)
     esn.predict(long)
     assert sum(sizes) > 3 * 4000
     assert max(sizes) <= 500

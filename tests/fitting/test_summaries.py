@@ -11,9 +11,11 @@ import reference as ref
 import toys
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.fitting import summaries
+from echolearn.fitting.parameters import flat_settings
 from echolearn.readout import network as networks
 from echolearn.readout.ridge import Columns
 from threadpools import thread_pool
+from toys import grouped
 
 
 def sines(count, seed):
@@ -51,9 +53,9 @@ def test_sines_of_random_phase_are_told_apart():
 
 def test_units_are_chosen_by_the_errors_of_sequences_left_out(capsys):
     """Rhythms need detectors of changes, levels need those of levels; the other choice is much worse."""
-    ESNClassifier(**SMALL, verbose=1).fit(SINES, RHYTHMS)
+    ESNClassifier(verbose=1, **grouped(SMALL)).fit(SINES, RHYTHMS)
     assert chosen(None, capsys) == "changes"
-    esn = ESNClassifier(**SMALL, verbose=1).fit(NOISE, LEVELS)
+    esn = ESNClassifier(verbose=1, **grouped(SMALL)).fit(NOISE, LEVELS)
     assert chosen(esn, capsys) == "levels"
     assert esn.score(*levels(200, 1)) > 0.9
 
@@ -61,21 +63,21 @@ def test_units_are_chosen_by_the_errors_of_sequences_left_out(capsys):
 @pytest.mark.parametrize("kind", ["levels", "changes"])
 def test_the_other_choice_is_worse(kind, monkeypatch):
     X, y, train = (*sines(90, 1), (SINES, RHYTHMS)) if kind == "levels" else (*levels(200, 1), (NOISE, LEVELS))
-    own = ESNClassifier(**SMALL).fit(*train).score(X, y)
+    own = ESNClassifier(**grouped(SMALL)).fit(*train).score(X, y)
     draw = summaries.draw_units
     monkeypatch.setattr(summaries, "draw_units", lambda *a: {kind: draw(*a)[kind]})
-    assert ESNClassifier(**SMALL).fit(*train).score(X, y) < own - 0.1
+    assert ESNClassifier(**grouped(SMALL)).fit(*train).score(X, y) < own - 0.1
 
 
 def test_probabilities_are_calibrated_and_agree_with_answers():
     X, y = levels(400, 2)
-    esn = ESNClassifier(**SMALL).fit(NOISE, LEVELS)
+    esn = ESNClassifier(**grouped(SMALL)).fit(NOISE, LEVELS)
     P = esn.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_array_equal(esn.classes_[P.argmax(axis=1)], esn.predict(X))
     assert abs(P.max(axis=1).mean() - esn.score(X, y)) < 0.1
     assert esn.decision_function(X).shape == (400,)
-    values = ESNClassifier(**SMALL, readout="ridge").fit(NOISE, LEVELS)
+    values = ESNClassifier(readout="ridge", **grouped(SMALL)).fit(NOISE, LEVELS)
     np.testing.assert_array_equal(values.predict(X), esn.predict(X))
     assert np.abs(values.predict_proba(X).sum(axis=1) - 1).max() < 1e-12
 
@@ -86,13 +88,13 @@ def test_values_of_sequences():
     X = [s * rng.standard_normal((60, 1)) for s in spread]
     esn = ESNRegressor().fit(X[:80], spread[:80])
     assert esn.score(X[80:], spread[80:]) > 0.8
-    pair = ESNRegressor(**SMALL).fit(X, np.column_stack([spread, -spread])).predict(X)
+    pair = ESNRegressor(**grouped(SMALL)).fit(X, np.column_stack([spread, -spread])).predict(X)
     np.testing.assert_allclose(pair[:, 0], -pair[:, 1], atol=1e-4)
 
 
 @pytest.mark.parametrize(("X", "y"), [(SINES, RHYTHMS), (NOISE, LEVELS)], ids=["changes", "levels"])
 def test_a_file_gives_the_same_bits(X, y, tmp_path):
-    esn = ESNClassifier(**SMALL, washout=2).fit(X, y)
+    esn = ESNClassifier(washout=2, **grouped(SMALL)).fit(X, y)
     esn.save(tmp_path / "model.safetensors")
     again = load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(again.predict_proba(X), esn.predict_proba(X))
@@ -100,21 +102,21 @@ def test_a_file_gives_the_same_bits(X, y, tmp_path):
 
 
 def test_values_from_a_file(tmp_path):
-    esn = ESNRegressor(**SMALL).fit(NOISE, LEVELS.astype(float))
+    esn = ESNRegressor(**grouped(SMALL)).fit(NOISE, LEVELS.astype(float))
     esn.save(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "model.safetensors").predict(NOISE), esn.predict(NOISE))
 
 
 def test_threads_and_repetition_change_no_bit():
     with thread_pool(1):
-        one = ESNClassifier(**SMALL).fit(SINES, RHYTHMS).decision_function(SINES)
+        one = ESNClassifier(**grouped(SMALL)).fit(SINES, RHYTHMS).decision_function(SINES)
     with thread_pool(3):
-        three = ESNClassifier(**SMALL).fit(SINES, RHYTHMS).decision_function(SINES)
+        three = ESNClassifier(**grouped(SMALL)).fit(SINES, RHYTHMS).decision_function(SINES)
     np.testing.assert_array_equal(one, three)
 
 
 def test_groups_of_a_prediction_do_not_matter(monkeypatch):
-    esn = ESNClassifier(**SMALL, dtype="float64").fit(NOISE, LEVELS)
+    esn = ESNClassifier(dtype="float64", **grouped(SMALL)).fit(NOISE, LEVELS)
     together = esn.decision_function(NOISE)
     monkeypatch.setattr(networks, "frames_at_once", lambda N: 50)
     np.testing.assert_allclose(esn.decision_function(NOISE), together, atol=1e-6)
@@ -123,7 +125,7 @@ def test_groups_of_a_prediction_do_not_matter(monkeypatch):
 def test_many_sequences_are_solved_from_sums(monkeypatch):
     """The solution from sums over groups is the one that the dual form has, whichever sequences chose."""
     settings = {"hidden_units": 20, "readout": "ridge", "dtype": "float64", "standardize": False}
-    esn = ESNClassifier(**settings, ridge=1000.0).fit(NOISE, LEVELS)
+    esn = ESNClassifier(ridge=1000.0, **grouped(settings)).fit(NOISE, LEVELS)
     rows = esn.network_.view.summary.rows(esn.reservoir_, NOISE, 0, np.float64)
     w = np.ones(len(rows))
     columns = Columns.of(rows, w)
@@ -131,7 +133,7 @@ def test_many_sequences_are_solved_from_sums(monkeypatch):
     V, b = ref.ridge_fit(Z, np.eye(2)[LEVELS], w, 1000.0)
     np.testing.assert_allclose(rows @ esn.readout_weights_ + esn.intercept_, Z @ V + b, atol=1e-6)
     monkeypatch.setattr(summaries, "MAX_CHOOSING_SEQUENCES", 39)
-    many = ESNClassifier(**settings, ridge=1000.0).fit(NOISE, LEVELS)
+    many = ESNClassifier(ridge=1000.0, **grouped(settings)).fit(NOISE, LEVELS)
     rows = many.network_.view.summary.rows(many.reservoir_, NOISE, 0, np.float64)
     Z = Columns.of(rows, w).standardize(rows)
     V, b = ref.ridge_fit(Z, np.eye(2)[LEVELS], w, 1000.0 * 40 / 39)
@@ -139,7 +141,7 @@ def test_many_sequences_are_solved_from_sums(monkeypatch):
 
 
 def test_scikit_learn_takes_it():
-    assert cross_val_score(clone(ESNClassifier(**SMALL)), NOISE, LEVELS, cv=3).mean() > 0.8
+    assert cross_val_score(clone(ESNClassifier(**grouped(SMALL))), NOISE, LEVELS, cv=3).mean() > 0.8
 
 
 @pytest.mark.parametrize("units", [1, 2, 3, 7])
@@ -151,21 +153,21 @@ def test_few_units(units):
 
 def test_short_sequences():
     X = [np.full((1 + i % 2, 1), float(i % 2)) for i in range(12)]
-    assert ESNClassifier(**SMALL).fit(X, np.arange(12) % 2).score(X, np.arange(12) % 2) == 1
+    assert ESNClassifier(**grouped(SMALL)).fit(X, np.arange(12) % 2).score(X, np.arange(12) % 2) == 1
 
 
 @pytest.mark.parametrize("given", [{"epochs": 2}, {"leak": 0.5}, {"bidirectional": True}, {"topology": "ring"}])
 def test_other_parameters_make_auto_the_mean(given):
-    esn = ESNClassifier(20, **{"learn": "none", **given}).fit(NOISE, LEVELS)
+    esn = ESNClassifier(20, **grouped({"learn": "none", **given})).fit(NOISE, LEVELS)
     assert esn.network_.view.pooling == "mean"
     with pytest.raises(ValueError, match=f"learns only the readout: {next(iter(given))}="):
-        ESNClassifier(20, pooling="summary", **given).fit(NOISE, LEVELS)
+        ESNClassifier(20, pooling="summary", **grouped(given)).fit(NOISE, LEVELS)
 
 
 def test_arguments_of_a_fit_make_auto_the_mean(tmp_path):
     short = {"hidden_units": 10, "epochs": 1}
     for given in ({"validation": (NOISE, LEVELS)}, {"callback": logging.debug}, {"checkpoint": tmp_path / "kept"}):
-        assert ESNClassifier(**short).fit(NOISE, LEVELS, **given).network_.view.pooling == "mean"
+        assert ESNClassifier(**grouped(short)).fit(NOISE, LEVELS, **given).network_.view.pooling == "mean"
         with pytest.raises(ValueError, match="fitted in one go"):
             ESNClassifier(10, pooling="summary").fit(NOISE, LEVELS, **given)
 
@@ -187,18 +189,18 @@ def test_sequences_that_will_be_added_to_are_averaged():
 
 def test_streams_refuse_summaries():
     with pytest.raises(ValueError, match="'summary' needs the end of a sequence"):
-        ESNClassifier(**SMALL).fit(NOISE, LEVELS).stream()
+        ESNClassifier(**grouped(SMALL)).fit(NOISE, LEVELS).stream()
 
 
 def test_labels_of_steps_are_as_before():
     X, y = toys.labels(sequences=6)
-    a, b = (ESNClassifier(**toys.FAST, pooling=pooling).fit(X, y) for pooling in ("auto", "mean"))
+    a, b = (ESNClassifier(pooling=pooling, **grouped(toys.FAST)).fit(X, y) for pooling in ("auto", "mean"))
     np.testing.assert_array_equal(a.readout_weights_, b.readout_weights_)
 
 
 def test_a_cluster_averages():
     """The rule alone; tests/cluster has fits on clusters."""
-    settings = summaries.NetworkSettings.of(ESNClassifier().get_params())
+    settings = summaries.NetworkSettings.of(flat_settings(ESNClassifier()))
     known = ESNClassifier().get_params()
     settle = summaries.settle_pooling
     assert settle(settings, known, known, asks_for_more=True).pooling == "mean"
@@ -206,7 +208,7 @@ def test_a_cluster_averages():
 
 
 def test_states_are_those_that_are_summarized():
-    esn = ESNClassifier(**SMALL, dtype="float64").fit(SINES, RHYTHMS)
+    esn = ESNClassifier(dtype="float64", **grouped(SMALL)).fit(SINES, RHYTHMS)
     summary, states = esn.network_.view.summary, esn.states(SINES)
     assert len(summary.delays) > 1
     assert states[0].shape == (60, 80)
@@ -218,7 +220,7 @@ def test_states_are_those_that_are_summarized():
 def test_weights_of_sequences_count():
     """Labels that are wrong in half of the sequences do no harm where these weigh nothing."""
     wrong = np.r_[LEVELS[:20], 1 - LEVELS[20:]]
-    esn = ESNClassifier(**SMALL).fit(NOISE, wrong, sample_weight=np.r_[np.ones(20), np.zeros(20)])
+    esn = ESNClassifier(**grouped(SMALL)).fit(NOISE, wrong, sample_weight=np.r_[np.ones(20), np.zeros(20)])
     assert esn.score(*levels(200, 1)) > 0.85
-    light = ESNClassifier(**SMALL).fit(NOISE, wrong, sample_weight=np.r_[np.ones(20), np.full(20, 1e-3)])
+    light = ESNClassifier(**grouped(SMALL)).fit(NOISE, wrong, sample_weight=np.r_[np.ones(20), np.full(20, 1e-3)])
     assert light.score(*levels(200, 1)) > 0.85

@@ -7,13 +7,14 @@ import pytest
 from echolearn import ESNForecaster
 from echolearn.datasets import mackey_glass
 from echolearn.exceptions import ExportError
+from toys import grouped
 
 RNG = np.random.default_rng(3)
 T = np.arange(132)
 SALES = (100 + T) * (1 + 0.3 * np.sin(2 * np.pi * T / 12)) * np.exp(0.03 * RNG.normal(size=132))
 MONTHS = pd.Series(SALES, index=pd.date_range("2010", periods=132, freq="MS"))
 SMALL = {"hidden_units": 20}
-ESN = ESNForecaster(**SMALL).fit(MONTHS[:120])
+ESN = ESNForecaster(**grouped(SMALL)).fit(MONTHS[:120])
 
 
 def test_the_season_of_the_index_and_the_horizon_of_two_seasons():
@@ -26,7 +27,7 @@ def test_trend_and_season_are_continued():
     truth, last_year = SALES[120:], SALES[108:120]
     error = np.abs(ESN.predict(12) - truth).mean()
     assert error < 0.5 * np.abs(last_year - truth).mean()
-    without = ESNForecaster(**SMALL, season=None).fit(MONTHS[:120])
+    without = ESNForecaster(season=None, **grouped(SMALL)).fit(MONTHS[:120])
     assert without.season_ == (1, 1)
     assert error < 0.5 * np.abs(without.predict(12) - truth).mean()
     assert ESN.predict(40).shape == (40,)
@@ -34,12 +35,12 @@ def test_trend_and_season_are_continued():
 
 
 def test_units_of_a_series_do_not_matter():
-    other = ESNForecaster(**SMALL).fit(8.0 * MONTHS[:120])
+    other = ESNForecaster(**grouped(SMALL)).fit(8.0 * MONTHS[:120])
     np.testing.assert_allclose(other.predict(12), 8.0 * ESN.predict(12), rtol=1e-6)
 
 
 def test_an_update_continues_and_equals_a_warm_up():
-    at_once, in_steps = (ESNForecaster(**SMALL).fit(MONTHS[:120]) for _ in range(2))
+    at_once, in_steps = (ESNForecaster(**grouped(SMALL)).fit(MONTHS[:120]) for _ in range(2))
     at_once.update(SALES[120:])
     for value in SALES[120:]:
         in_steps.update(value)
@@ -54,7 +55,7 @@ def test_an_update_continues_and_equals_a_warm_up():
 def test_gaps_are_bridged():
     gaps = MONTHS[:120].copy()
     gaps.iloc[[30, 31, 77, 119]] = np.nan
-    esn = ESNForecaster(**SMALL).fit(gaps)
+    esn = ESNForecaster(**grouped(SMALL)).fit(gaps)
     error = np.abs(esn.predict(12) - SALES[120:]).mean()
     assert error < 0.5 * np.abs(SALES[108:120] - SALES[120:]).mean()
     esn.update([np.nan, SALES[121]])
@@ -63,12 +64,12 @@ def test_gaps_are_bridged():
 
 
 def test_many_series_keep_their_own_scale():
-    esn = ESNForecaster(**SMALL, season=12).fit([SALES[:120], 1000 * SALES[20:110], 5 + SALES[::-1]])
+    esn = ESNForecaster(season=12, **grouped(SMALL)).fit([SALES[:120], 1000 * SALES[20:110], 5 + SALES[::-1]])
     first, second, third = esn.predict(6)
     assert first.shape == second.shape == third.shape == (6,)
     assert 1000 * SALES.min() < second.min()
     np.testing.assert_allclose(first, SALES[120:126], rtol=0.15)
-    two = ESNForecaster(**SMALL).fit(np.stack([SALES, SALES[::-1]], axis=1))
+    two = ESNForecaster(**grouped(SMALL)).fit(np.stack([SALES, SALES[::-1]], axis=1))
     assert two.predict(4).shape == (4, 2)
     lower, upper = two.forecast_interval(4)
     assert (lower < upper).all()
@@ -78,7 +79,7 @@ def test_many_series_keep_their_own_scale():
 def test_exogenous_inputs_known_ahead():
     push = RNG.binomial(1, 0.2, size=(132, 1)).astype(float)
     series = SALES + 60 * push[:, 0]
-    esn = ESNForecaster(**SMALL, method="direct", season=12).fit(series[:120], exogenous=push[:120])
+    esn = ESNForecaster(method="direct", season=12, **grouped(SMALL)).fit(series[:120], exogenous=push[:120])
     with_push, without = esn.predict(12, exogenous=np.ones((12, 1))), esn.predict(12, exogenous=np.zeros((12, 1)))
     np.testing.assert_allclose(with_push - without, 60, atol=15)
     assert np.abs(esn.predict(12, exogenous=push[120:]) - series[120:]).mean() < 15
@@ -90,7 +91,7 @@ def test_intervals_of_short_noisy_series_cover():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         x = np.cumsum(rng.normal(size=132)) + 5 * np.sin(2 * np.pi * T / 12)
-        esn = ESNForecaster(**SMALL, season=12, method="direct").fit(x[:120])
+        esn = ESNForecaster(season=12, method="direct", **grouped(SMALL)).fit(x[:120])
         lower, upper = esn.forecast_interval(12, 0.9)
         inside.append(((x[120:] >= lower) & (x[120:] <= upper)).mean())
     assert 0.8 < np.mean(inside) <= 1.0
@@ -112,7 +113,7 @@ def test_paths_spread_as_the_intervals():
 
 def test_the_score_is_the_error_of_predictions():
     """The parameters of the start depend on the whole series that is scored, so only about."""
-    esn, horizon = ESNForecaster(**SMALL, washout=50).fit(MONTHS[:120]), 3
+    esn, horizon = ESNForecaster(washout=50, **grouped(SMALL)).fit(MONTHS[:120]), 3
     origins = np.arange(51, 120 - horizon)  # the last known value
     forecasts = np.array([esn.predict(horizon, warm_up=SALES[: n + 1])[-1] for n in origins])
     truth = SALES[origins + horizon]
@@ -143,4 +144,4 @@ def test_bad_input_is_explained(call, words):
 
 
 def test_same_seed_same_bits():
-    np.testing.assert_array_equal(ESNForecaster(**SMALL).fit(MONTHS[:120]).predict(12), ESN.predict(12))
+    np.testing.assert_array_equal(ESNForecaster(**grouped(SMALL)).fit(MONTHS[:120]).predict(12), ESN.predict(12))

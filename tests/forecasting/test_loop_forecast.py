@@ -9,6 +9,7 @@ import toys
 from echolearn import ESNForecaster
 from echolearn.datasets import henon, mackey_glass, mso
 from echolearn.exceptions import ForecastWarning
+from toys import grouped
 
 SMALL = {"hidden_units": 20, "connections": 4, "washout": 20, "epochs": 2}
 WAVES = mso(300, 2)[:, 0]
@@ -40,57 +41,56 @@ def witness(esn, series, steps, exogenous=None):
     e = np.empty((len(z) + steps, 0)) if exogenous is None else exogenous
     e = (e - esn.forecast_.form.exogenous_mean) / esn.forecast_.form.exogenous_scale
     h = ref.states(w, np.hstack([z[:-1], e[1 : len(z)]]), "tanh")[:, -1]
-    y = ref.run_closed_loop(w, h, z[-1], e[len(z) :], esn.network_.readout.U, "tanh", direct=esn.direct)
+    y = ref.run_closed_loop(w, h, z[-1], e[len(z) :], esn.network_.readout.U, "tanh", direct=True)
     return y * esn.target_scale_ + esn.target_mean_
 
 
-@pytest.mark.parametrize("direct", [True, False])
-def test_predict_is_the_plain_loop(direct):
-    esn = ESNForecaster(**SMALL, direct=direct, noise=0.01).fit(PLANE)
+def test_predict_is_the_plain_loop():
+    esn = ESNForecaster(input_noise=0.01, **grouped(SMALL)).fit(PLANE)
     np.testing.assert_allclose(esn.predict(15), witness(esn, PLANE, 15), atol=1e-8)
     assert esn.predict(15).shape == (15, 2)
 
 
 def test_exogenous_rows_go_with_their_steps():
     x = pushed(PUSH)
-    esn = ESNForecaster(**SMALL, learn="none").fit(x[:200], exogenous=PUSH[:200])
+    esn = ESNForecaster(learn="none", **grouped(SMALL)).fit(x[:200], exogenous=PUSH[:200])
     future = esn.predict(50, exogenous=PUSH[200:250])
     np.testing.assert_allclose(future, witness(esn, x[:200], 50, PUSH[:250])[:, 0], atol=1e-9)
     np.testing.assert_allclose(future, x[200:250], atol=0.2)  # pushed about, it is followed
     again = esn.predict(50, warm_up=x[:200], exogenous=PUSH[:250])
     np.testing.assert_array_equal(again, future)
     assert esn.score(x, exogenous=PUSH) > -0.1
-    without = ESNForecaster(**SMALL, learn="none").fit(x[:200])
+    without = ESNForecaster(learn="none", **grouped(SMALL)).fit(x[:200])
     assert without.score(x) < -0.3  # so the rows were of use
 
 
 @pytest.mark.parametrize("learn", ["none", "both"])
 def test_a_warm_up_on_the_series_continues_it(learn):
-    esn = ESNForecaster(**SMALL, learn=learn).fit(WAVES)
+    esn = ESNForecaster(learn=learn, **grouped(SMALL)).fit(WAVES)
     np.testing.assert_array_equal(esn.predict(30), esn.predict(30, warm_up=WAVES))
     first = esn.predict(10)
     np.testing.assert_allclose(esn.predict(30)[10:], esn.predict(20, warm_up=np.append(WAVES, first)), atol=1e-6)
 
 
 def test_one_many_and_stacked_series():
-    one = ESNForecaster(**SMALL).fit(WAVES)
-    many = ESNForecaster(**SMALL).fit([WAVES[:150], WAVES[100:300]])
+    one = ESNForecaster(**grouped(SMALL)).fit(WAVES)
+    many = ESNForecaster(**grouped(SMALL)).fit([WAVES[:150], WAVES[100:300]])
     assert one.predict(5).shape == (5,)
     assert [y.shape for y in many.predict(5)] == [(5,), (5,)]
     np.testing.assert_allclose(many.predict(5)[1], many.predict(5, warm_up=WAVES[100:300]), atol=1e-8)
     np.testing.assert_allclose(one.predict(5, warm_up=[WAVES[:99], WAVES])[1], one.predict(5), atol=1e-8)
-    stacked = ESNForecaster(**SMALL).fit(np.stack([PLANE[:150], PLANE[150:]]))
+    stacked = ESNForecaster(**grouped(SMALL)).fit(np.stack([PLANE[:150], PLANE[150:]]))
     assert np.shape(stacked.predict(5)) == (2, 5, 2)
-    lower, _ = stacked.forecast_interval(5, paths=10)
+    lower, _ = stacked.forecast_interval(5, n_paths=10)
     assert np.shape(lower) == (2, 5, 2)
-    column = ESNForecaster(**SMALL).fit(WAVES[:, None])
+    column = ESNForecaster(**grouped(SMALL)).fit(WAVES[:, None])
     np.testing.assert_array_equal(column.predict(5)[:, 0], one.predict(5))
     for form in (list(WAVES), pd.Series(WAVES)):
-        np.testing.assert_array_equal(ESNForecaster(**SMALL).fit(form).predict(5), one.predict(5))
+        np.testing.assert_array_equal(ESNForecaster(**grouped(SMALL)).fit(form).predict(5), one.predict(5))
 
 
 def test_score_is_the_error_of_predictions():
-    esn = ESNForecaster(**SMALL, learn="none").fit(WAVES[:200])
+    esn = ESNForecaster(learn="none", **grouped(SMALL)).fit(WAVES[:200])
     test, horizon = WAVES[180:], 7
     ends = range(22, len(test) - horizon + 1)
     forecasts = [esn.predict(horizon, warm_up=test[:n])[-1] for n in ends]
@@ -100,7 +100,7 @@ def test_score_is_the_error_of_predictions():
 
 
 def test_units_of_the_series_do_not_matter():
-    a, b = (ESNForecaster(**SMALL).fit(s * WAVES + m) for s, m in ((1, 0), (2.0**20, 2.0**22)))
+    a, b = (ESNForecaster(**grouped(SMALL)).fit(s * WAVES + m) for s, m in ((1, 0), (2.0**20, 2.0**22)))
     np.testing.assert_allclose(b.predict(20), 2.0**20 * a.predict(20) + 2.0**22, rtol=1e-6)
 
 
@@ -111,7 +111,7 @@ def test_waves_are_continued():
 
 def test_learning_lowers_the_one_step_error():
     how = {**SMALL, "hidden_units": 10, "epochs": 60}
-    drawn, learned = (ESNForecaster(**how, learn=learn).fit(PLANE[:250]) for learn in ("none", "both"))
+    drawn, learned = (ESNForecaster(learn=learn, **grouped(how)).fit(PLANE[:250]) for learn in ("none", "both"))
     assert learned.score(PLANE) > 0.7 * drawn.score(PLANE)
     assert len(learned.history_) == 60
 
@@ -122,7 +122,7 @@ def test_intervals_cover_their_share(learn):
     esn = ESNForecaster(20, washout=20, epochs=30, learn=learn).fit(autoregressive(rng, 3000))
     cases = [autoregressive(rng, 60) for _ in range(300)]
     for coverage in (0.5, 0.9):
-        lower, upper = esn.forecast_interval(10, coverage, paths=200, warm_up=[c[:50] for c in cases])
+        lower, upper = esn.forecast_interval(10, coverage, n_paths=200, warm_up=[c[:50] for c in cases])
         truth = np.array([c[50:] for c in cases])
         inside = (np.array(lower) < truth) & (truth < np.array(upper))
         assert inside.mean() == pytest.approx(coverage, abs=0.06)
@@ -146,7 +146,7 @@ def test_residuals_are_as_large_as_errors_to_come():
 
 def test_noise_disturbs_the_inputs_and_not_the_targets():
     how = {**SMALL, "learn": "none", "ridge": 1e-3, "validation_fraction": 0.0}
-    esn = ESNForecaster(**how, noise=0.3).fit(WAVES)
+    esn = ESNForecaster(input_noise=0.3, **grouped(how)).fit(WAVES)
     z = ((WAVES - WAVES.mean()) / WAVES.std())[:, None]
     noisy = (z + 0.3 * np.random.default_rng(0).spawn(5)[-1].standard_normal(z.shape))[:-1]
     r = esn.reservoir_
@@ -158,14 +158,14 @@ def test_noise_disturbs_the_inputs_and_not_the_targets():
 
 
 def test_a_constant_series_stays_constant():
-    esn = ESNForecaster(**SMALL).fit(np.full(100, 7.5))
+    esn = ESNForecaster(**grouped(SMALL)).fit(np.full(100, 7.5))
     np.testing.assert_allclose(esn.predict(10), 7.5)
     with pytest.raises(ValueError, match="constant"):
         esn.score(np.full(100, 7.5))
 
 
 def test_a_loop_that_runs_away_is_reported():
-    esn = ESNForecaster(**SMALL, learn="none").fit(WAVES)
+    esn = ESNForecaster(learn="none", **grouped(SMALL)).fit(WAVES)
     toys.set_readout(esn, esn.network_.readout.U * 5)
     with pytest.warns(ForecastWarning, match=r"runs away: after \d+ steps .* noise"):
         esn.predict(400)

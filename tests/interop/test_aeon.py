@@ -14,6 +14,7 @@ from aeon.testing.estimator_checking import check_estimator  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 
 from echolearn.interop import aeon  # noqa: E402
+from toys import grouped  # noqa: E402
 
 EXCLUDED: dict[str, str] = {}  # check -> reason
 
@@ -52,8 +53,8 @@ def test_the_regressor_answers_as_echolearn_does_and_can_be_searched():
 def test_the_forecaster_continues_any_series():
     y = np.sin(np.arange(120) / 3)
     small = {"hidden_units": 20, "learn": "none", "washout": 5}
-    theirs = aeon.ESNForecaster(horizon=3, **small).fit(y[:80])
-    ours = echolearn.ESNForecaster(**small).fit(y[:80])
+    theirs = aeon.ESNForecaster(horizon=3, **grouped(small)).fit(y[:80])
+    ours = echolearn.ESNForecaster(**grouped(small)).fit(y[:80])
     assert theirs.predict(y) == ours.predict(3, warm_up=y)[-1]
-    iterated = aeon.ESNForecaster(**small).iterative_forecast(y, 3)
-    np.testing.assert_allclose(iterated, echolearn.ESNForecaster(**small).fit(y).predict(3), atol=1e-8)
+    iterated = aeon.ESNForecaster(**grouped(small)).iterative_forecast(y, 3)
+    np.testing.assert_allclose(iterated, echolearn.ESNForecaster(**grouped(small)).fit(y).predict(3), atol=1e-8)

@@ -169,7 +169,7 @@ def test_a_fitted_regressor_predicts_the_same_there(direct):
     pytest.importorskip("reservoirpy", reason=REASON)
     X, later = 3 + 5 * series(), 3 + 5 * series(60, seed=9)
     y = 100 + np.cumsum(X, axis=0)
-    esn = ESNRegressor(30, direct=direct, epochs=3, dtype="float64").fit(X, y)
+    esn = ESNRegressor(30, learning={"direct": direct}, epochs=3, dtype="float64").fit(X, y)
     theirs = to_reservoirpy(esn).run(later)
     np.testing.assert_allclose(theirs, esn.predict(later, warm_up="cold"), atol=1e-10 * np.abs(y).max(), rtol=0)
 

@@ -16,6 +16,7 @@ from sktime.split import ExpandingWindowSplitter  # noqa: E402
 from sktime.utils.estimator_checks import check_estimator  # noqa: E402
 
 from echolearn.interop import sktime  # noqa: E402
+from toys import grouped  # noqa: E402
 
 EXCLUDED: dict[str, str] = {}  # check -> reason
 
@@ -68,8 +69,8 @@ SMALL = {"hidden_units": 20, "learn": "none", "washout": 5}
 @pytest.mark.parametrize("columns", [1, 2])
 def test_the_forecaster_answers_as_echolearn_does(columns):
     y = monthly(columns)
-    theirs = sktime.ESNForecaster(**SMALL).fit(y, fh=[1, 4])
-    ours = echolearn.ESNForecaster(**SMALL).fit(y.to_numpy())
+    theirs = sktime.ESNForecaster(**grouped(SMALL)).fit(y, fh=[1, 4])
+    ours = echolearn.ESNForecaster(**grouped(SMALL)).fit(y.to_numpy())
     assert np.array_equal(theirs.predict().to_numpy(), ours.predict(4)[[0, 3]])
     lower, upper = ours.forecast_interval(4, 0.8)
     bounds = theirs.predict_interval(coverage=0.8).to_numpy().reshape(2, columns, 2)
@@ -80,8 +81,8 @@ def test_the_forecaster_answers_as_echolearn_does(columns):
 def test_the_forecaster_takes_exogenous_rows_by_their_date():
     y = monthly()
     X = pd.DataFrame({"load": np.cos(np.arange(96))}, index=pd.period_range("2015-01", periods=96, freq="M"))
-    theirs = sktime.ESNForecaster(**SMALL).fit(y, X=X.iloc[:90], fh=[2])
-    ours = echolearn.ESNForecaster(**SMALL).fit(y.to_numpy(), exogenous=X.to_numpy()[:90])
+    theirs = sktime.ESNForecaster(**grouped(SMALL)).fit(y, X=X.iloc[:90], fh=[2])
+    ours = echolearn.ESNForecaster(**grouped(SMALL)).fit(y.to_numpy(), exogenous=X.to_numpy()[:90])
     expected = ours.predict(2, exogenous=X.to_numpy()[90:92])[-1]
     assert theirs.predict(X=X.iloc[90:]).item() == expected
     assert theirs.predict(X=X).item() == expected
@@ -91,18 +92,18 @@ def test_the_forecaster_takes_exogenous_rows_by_their_date():
 
 def test_update_without_learning_moves_the_network_and_with_it_fits_anew():
     y = monthly(steps=100)
-    moved = sktime.ESNForecaster(**SMALL).fit(y[:90], fh=[1, 2]).update(y[90:], update_params=False)
-    ours = echolearn.ESNForecaster(**SMALL).fit(y[:90].to_numpy())
+    moved = sktime.ESNForecaster(**grouped(SMALL)).fit(y[:90], fh=[1, 2]).update(y[90:], update_params=False)
+    ours = echolearn.ESNForecaster(**grouped(SMALL)).fit(y[:90].to_numpy())
     np.testing.assert_allclose(moved.predict(), ours.predict(2, warm_up=y.to_numpy()), rtol=1e-12)
     assert str(moved.predict().index[0]) == "2023-05"
-    anew = sktime.ESNForecaster(**SMALL).fit(y[:90], fh=[1, 2]).update(y[90:])
-    assert np.array_equal(anew.predict(), echolearn.ESNForecaster(**SMALL).fit(y.to_numpy()).predict(2))
+    anew = sktime.ESNForecaster(**grouped(SMALL)).fit(y[:90], fh=[1, 2]).update(y[90:])
+    assert np.array_equal(anew.predict(), echolearn.ESNForecaster(**grouped(SMALL)).fit(y.to_numpy()).predict(2))
 
 
 def test_parameters_can_be_searched():
     y = monthly()
     search = ForecastingGridSearchCV(
-        sktime.ESNForecaster(**SMALL),
+        sktime.ESNForecaster(**grouped(SMALL)),
         cv=ExpandingWindowSplitter(fh=[1, 2], initial_window=70, step_length=8),
         param_grid={"spectral_radius": [0.1, 0.9], "hidden_units": [5, 20]},
     ).fit(y, fh=[1, 2])

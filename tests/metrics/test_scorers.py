@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise, metrics
 from echolearn.metrics import SCORERS, joined, nrmse, scorer
+from toys import grouped
 
 X, VALUES = toys.echoes()
 ONE_VALUE = [v[:, 0] for v in VALUES]
@@ -30,7 +31,7 @@ _, LABELS = toys.labels()
 NUMBERS = [(label == "high").astype(int) for label in LABELS]
 RISING_X, RISING = toys.rising()
 SETTINGS = {"hidden_units": 15, "connections": 4, "learn": "none", "validation_fraction": 0.0}
-CLASSIFIER, REGRESSOR = ESNClassifier(**SETTINGS, readout="ridge"), ESNRegressor(**SETTINGS)
+CLASSIFIER, REGRESSOR = ESNClassifier(readout="ridge", **grouped(SETTINGS)), ESNRegressor(**grouped(SETTINGS))
 POSITIVE = [abs(v) + 10 for v in ONE_VALUE]
 OF_VALUES = {name for name in SCORERS if name.startswith(("neg_mean_", "neg_median", "neg_root", "neg_max"))}
 OF_VALUES |= {"r2", "explained_variance", "d2_absolute_error_score", "neg_nrmse"}
@@ -103,7 +104,7 @@ def test_several_scores_at_once_and_in_other_processes():
 
 
 def test_scores_are_those_of_all_steps():
-    esn = ESNClassifier(**toys.FAST).fit(X, LABELS)
+    esn = ESNClassifier(**grouped(toys.FAST)).fit(X, LABELS)
     true, got = np.concatenate(LABELS), np.concatenate(esn.predict(X))
     assert scorer("accuracy")(esn, X, LABELS) == pytest.approx(esn.score(X, LABELS))
     assert scorer("f1_macro")(esn, X, LABELS) == pytest.approx(sklearn_metrics.f1_score(true, got, average="macro"))
@@ -159,7 +160,7 @@ def test_own_scorers_of_scikit_learn_and_weights():
 
 
 def test_scores_of_values():
-    esn = ESNRegressor(**toys.FAST).fit(X, VALUES)
+    esn = ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES)
     assert scorer("r2")(esn, X, VALUES) == pytest.approx(esn.score(X, VALUES))
     esn.fit(X, ONE_VALUE)
     true, got = np.concatenate(ONE_VALUE), np.concatenate(esn.predict(X))

@@ -11,6 +11,7 @@ from echolearn import ESNRegressor, FrameWise
 from echolearn.exceptions import ModelFileError
 from echolearn.readout import LMS, RLS
 from echolearn.runtime import load
+from toys import grouped
 
 BEFORE, AFTER = exported.X[1][:11], exported.X[2]
 
@@ -25,7 +26,7 @@ def fitted(**settings):
         "readout": "ridge",
         **settings,
     }
-    return echolearn.ESNClassifier(15, **options).fit(exported.X, exported.LABELS)
+    return echolearn.ESNClassifier(15, **grouped(options)).fit(exported.X, exported.LABELS)
 
 
 @pytest.mark.parametrize("online", [None, LMS(rate=0.3), RLS(ridge=1.0)])
@@ -52,7 +53,7 @@ def test_a_pooled_stream_keeps_its_mean(tmp_path):
 
 def test_the_stream_of_a_pipeline(tmp_path):
     def model(scaler):
-        network = ESNRegressor(10, **exported.FIXED)
+        network = ESNRegressor(10, **grouped(exported.FIXED))
         return make_pipeline(FrameWise(scaler), network).fit(exported.X, exported.VALUES)
 
     pipeline, path = model(StandardScaler()), tmp_path / "s"

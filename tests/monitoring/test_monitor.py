@@ -12,6 +12,7 @@ from echolearn.exceptions import InputWarning
 from echolearn.monitoring import GuardedStream, Monitor, _sources
 from echolearn.monitoring.monitor import Observation
 from echolearn.readout import LMS, RLS
+from toys import grouped
 
 
 def sines(n=3000, seed=0, noise=0.1):
@@ -261,8 +262,8 @@ def test_several_columns_that_are_smoothed_apart_are_warned_of(recwarn):
     x = np.random.default_rng(0).normal(size=(200, 2)).cumsum(axis=0)
     direct = {"learn": "none", "method": "direct"}
     with pytest.warns(InputWarning, match="smooths each of its 2 columns by itself.*method='closed_loop'"):
-        Monitor(ESNForecaster(20, **direct).fit(x)).run(x[:5])
+        Monitor(ESNForecaster(20, **grouped(direct)).fit(x)).run(x[:5])
     recwarn.clear()
-    Monitor(ESNForecaster(20, **direct).fit(x[:, 0])).run(x[:5, 0])
+    Monitor(ESNForecaster(20, **grouped(direct)).fit(x[:, 0])).run(x[:5, 0])
     Monitor(ESNForecaster(20, learn="none", method="closed_loop").fit(x)).run(x[:5])
     assert not [warning for warning in recwarn if "smooths each" in str(warning.message)]

@@ -96,7 +96,7 @@ def test_trials_are_those_of_a_tuning_that_finds_nothing_better(corpus: Corpus) 
     assert len(tried) == DECODER_TRIALS
 
 
-SMALL = PhonePlan(units=16, changes={"epochs": 2, "refine_epochs": 1})
+SMALL = PhonePlan(units=16, changes={"epochs": 2, "learning": {"refine_epochs": 1}})
 RATES = ("phone_error", "substitutions", "deletions", "insertions")
 Run = tuple[Path, dict[str, Any]]
 

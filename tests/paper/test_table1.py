@@ -26,7 +26,8 @@ from smallcorpus import arrays, write
 def test_columns_are_those_of_the_paper_and_ours() -> None:
     plan = Plan(targets="last", gradient="printed")
     given = {c: plan.estimator(Cell(10, c, 7)) for c in COLUMNS}
-    learn = {c: (e.learn, e.lookback, e.targets, e.gradient, e.readout) for c, e in given.items()}
+    names = ("learn", "learning__lookback", "learning__targets", "learning__gradient", "readout")
+    learn = {c: tuple(e.get_params()[name] for name in names) for c, e in given.items()}
     assert learn == {
         "esn": ("none", 3, "all", "exact", "ridge"),
         "W_m1": ("input", 1, "last", "printed", "ridge"),
@@ -39,7 +40,7 @@ def test_columns_are_those_of_the_paper_and_ours() -> None:
         "ours_ensemble": ("both", None, "all", "exact", "softmax"),
     }
     assert {e.random_state for e in given.values()} == {7}
-    assert {(e.spectral_radius, e.ridge, e.step_size) for c, e in given.items() if COLUMNS[c].paper} == {
+    assert {(e.spectral_radius, e.ridge, e.learning["step_size"]) for c, e in given.items() if COLUMNS[c].paper} == {
         (3.9, 1e-8, 0.07)
     }
 

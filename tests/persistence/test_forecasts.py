@@ -19,14 +19,14 @@ def test_a_closed_loop(kind, tmp_path):
     series = [PLANE[:100], PLANE[100:250]] if kind == "many" else WAVES
     more = {"exogenous": PUSH} if kind == "exogenous" else {}
     to_come = {"exogenous": PUSH[:9]} if kind == "exogenous" else {}
-    esn = ESNForecaster(20, connections=4, washout=20, epochs=2).fit(series, **more)
+    esn = ESNForecaster(20, reservoir={"connections": 4}, washout=20, epochs=2).fit(series, **more)
     esn.save(tmp_path / "model.safetensors")
     back = load(tmp_path / "model.safetensors")
     assert type(back) is ESNForecaster
     assert back.get_params() == esn.get_params()
     np.testing.assert_array_equal(back.predict(9, **to_come), esn.predict(9, **to_come))
     np.testing.assert_array_equal(
-        back.forecast_interval(9, paths=10, **to_come), esn.forecast_interval(9, paths=10, **to_come)
+        back.forecast_interval(9, n_paths=10, **to_come), esn.forecast_interval(9, n_paths=10, **to_come)
     )
     assert back.score(series, **more) == esn.score(series, **more)
 

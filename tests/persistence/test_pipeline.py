@@ -13,6 +13,7 @@ from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.schema import FORMAT
 from reliability import forging
 from smallmodels import change_arrays, change_facts
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=6)
 X = [40 + 7 * x for x in X]
@@ -20,18 +21,20 @@ VALUES = toys.echoes(sequences=6)[1]
 SMALL = {**toys.FAST, "hidden_units": 4, "connections": 2, "epochs": 1}
 STANDARD = FrameWise(StandardScaler())
 PIPELINES = {
-    "labels": lambda: make_pipeline(STANDARD, ESNClassifier(**SMALL)).fit(X, LABELS),
-    "values": lambda: make_pipeline(FrameWise(MinMaxScaler()), ESNRegressor(**SMALL)).fit(X, VALUES),
+    "labels": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, LABELS),
+    "values": lambda: make_pipeline(FrameWise(MinMaxScaler()), ESNRegressor(**grouped(SMALL))).fit(X, VALUES),
     "three steps": lambda: make_pipeline(
-        STANDARD, FrameWise(PolynomialFeatures(2)), FrameWise(PCA(3, whiten=True)), ESNClassifier(**SMALL)
+        STANDARD, FrameWise(PolynomialFeatures(2)), FrameWise(PCA(3, whiten=True)), ESNClassifier(**grouped(SMALL))
     ).fit(X, LABELS),
-    "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**SMALL)).fit(X[0], VALUES[0]),
-    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**SMALL)).fit(X, ["up", "down"] * 3),
-    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
-    "own names": lambda: Pipeline([("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**SMALL))]).fit(
-        X, LABELS
+    "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**grouped(SMALL))).fit(
+        X[0], VALUES[0]
     ),
-    "no steps": lambda: make_pipeline(ESNClassifier(**SMALL)).fit([x / 50 for x in X], LABELS),
+    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, ["up", "down"] * 3),
+    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
+    "own names": lambda: Pipeline(
+        [("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**grouped(SMALL)))]
+    ).fit(X, LABELS),
+    "no steps": lambda: make_pipeline(ESNClassifier(**grouped(SMALL))).fit([x / 50 for x in X], LABELS),
 }
 
 
@@ -66,7 +69,7 @@ def test_a_loaded_pipeline_answers_with_the_same_bits(kind, tmp_path):
 
 
 def test_statistics_are_saved_on_request(tmp_path):
-    model = make_pipeline(STANDARD, ESNClassifier(**SMALL, readout="ridge")).fit(X, LABELS)
+    model = make_pipeline(STANDARD, ESNClassifier(readout="ridge", **grouped(SMALL))).fit(X, LABELS)
     echolearn.save(model, tmp_path / "with", sums=True)
     back = echolearn.load(tmp_path / "with")
     assert back[-1].network_.readout.statistics is not None
@@ -76,7 +79,7 @@ def test_statistics_are_saved_on_request(tmp_path):
 
 def test_gaps_pass_a_scaler_and_are_carried_by_the_network(tmp_path):
     gaps = [np.where(np.random.default_rng(i).random(x.shape) < 0.3, np.nan, x) for i, x in enumerate(X)]
-    model = make_pipeline(STANDARD, ESNRegressor(**SMALL, missing="carry")).fit(gaps, VALUES)
+    model = make_pipeline(STANDARD, ESNRegressor(missing="carry", **grouped(SMALL))).fit(gaps, VALUES)
     echolearn.save(model, tmp_path / "file")
     back = echolearn.load(tmp_path / "file")
     np.testing.assert_array_equal(back.predict(gaps[0]), model.predict(gaps[0]))

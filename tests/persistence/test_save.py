@@ -15,11 +15,13 @@ import echolearn
 import toys
 from echolearn import ESNClassifier, load
 from echolearn.fitting.codecs import ClassCodec
+from echolearn.fitting.parameters import flat_settings
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.schema import FORMAT
 from echolearn.modelfile.writer import write_tensors
 from reliability import forging
 from smallmodels import LABELS, MODELS, ONE_EACH, SMALL, VALUES, X, same
+from toys import grouped
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -34,9 +36,10 @@ def test_round_trip(kind, tmp_path):
         for a, b in zip(back.predict_proba(X), esn.predict_proba(X), strict=True):
             np.testing.assert_array_equal(a, b)
         assert back.classes_.tolist() == esn.classes_.tolist()
-    kept = {k: None if isinstance(v, np.random.Generator) else v for k, v in esn.get_params().items()}
+    kept = {k: None if isinstance(v, np.random.Generator) else v for k, v in flat_settings(esn).items()}
+    assert set(kept) == set(flat_settings(back))
     for name, value in kept.items():
-        np.testing.assert_array_equal(getattr(back, name), value)
+        np.testing.assert_array_equal(flat_settings(back)[name], value)
     assert [dict(row) for row in back.history_] == [dict(row) for row in esn.history_]
     assert back.ridge_ == esn.ridge_
     assert back.n_features_in_ == 2
@@ -48,7 +51,7 @@ def test_round_trip(kind, tmp_path):
 def test_column_names_are_kept(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(np.concatenate(X), columns=["a", "b"])
-    esn = ESNClassifier(**SMALL).fit(frame, np.concatenate(LABELS))
+    esn = ESNClassifier(**grouped(SMALL)).fit(frame, np.concatenate(LABELS))
     esn.save(tmp_path / "m")
     assert list(load(tmp_path / "m").feature_names_in_) == ["a", "b"]
     with pytest.raises(ValueError, match="feature names should match"):
@@ -90,7 +93,7 @@ def test_a_model_with_arrays_of_other_layouts_comes_back_bit_equal(laid_out, mod
 
 
 def test_pooled_parts_of_time_are_saved(tmp_path):
-    esn = ESNClassifier(**SMALL, pooling=3).fit(X, ONE_EACH)
+    esn = ESNClassifier(pooling=3, **grouped(SMALL)).fit(X, ONE_EACH)
     esn.save(tmp_path / "m")
     assert same(load(tmp_path / "m"), esn)
 
@@ -100,7 +103,7 @@ def test_a_network_that_could_not_be_loaded_is_not_saved(tmp_path):
     esn.network_.readout.U[0, 0] = np.nan
     with pytest.raises(ValueError, match=r"cannot be saved.*U holds NaN"):
         esn.save(tmp_path / "m")
-    esn = MODELS["values"]().set_params(direct=False)
+    esn = MODELS["values"]().set_params(learning__direct=False)
     with pytest.raises(ValueError, match=r"cannot be saved.*U has shape.*fit it again"):
         esn.save(tmp_path / "m")
     esn = MODELS["one value"]().set_params(input_scaling=[1.0] * 300_000)
@@ -192,7 +195,7 @@ def test_version_is_written(file):
     ],
 )
 def test_endings_of_other_files_are_refused(name, words, tmp_path):
-    esn = ESNClassifier(**SMALL).fit(X, LABELS)
+    esn = ESNClassifier(**grouped(SMALL)).fit(X, LABELS)
     for call in (esn.save, lambda path: echolearn.save(make_pipeline(esn), path)):
         with pytest.raises(ValueError, match=words):
             call(tmp_path / name)

@@ -14,6 +14,7 @@ from echolearn.readout.view import ReadoutView, observe, stack
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.states import harvest
+from toys import grouped
 
 LENGTHS = [40, 13, 25, 7]
 VIEWS = [ReadoutView(), ReadoutView(3, direct=False), ReadoutView(pooling="mean"), ReadoutView(2, pooling=3)]
@@ -173,7 +174,7 @@ HOWS = {
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_states_are_those_that_harvest_finds(how, dtype):
     kind, settings, y = how
-    esn = kind(**toys.FAST, **settings, dtype=dtype, standardize=False).fit(X, y)
+    esn = kind(dtype=dtype, standardize=False, **grouped(toys.FAST, settings)).fit(X, y)
     states = esn.states(X)
     assert isinstance(states, list)
     for H, x in zip(states, X, strict=True):
@@ -183,12 +184,16 @@ def test_states_are_those_that_harvest_finds(how, dtype):
 
 @pytest.mark.parametrize("settings", [{}, {"readout": "ridge"}, {"direct": False}])
 def test_a_network_with_feedback_sees_its_own_outputs(settings):
-    esn = ESNClassifier(**toys.FAST, feedback=True, dtype="float64", standardize=False, **settings).fit(X, LABELS)
+    esn = ESNClassifier(feedback=True, dtype="float64", standardize=False, **grouped(toys.FAST, settings)).fit(
+        X, LABELS
+    )
     softmax = esn.readout == "softmax"
     for H, x in zip(esn.states(X), X, strict=True):
         Y = esn.network_.readout.feed_back(outputs(esn, x)) if softmax else outputs(esn, x)
         np.testing.assert_allclose(H, harvest(esn.reservoir_, x, Y), atol=1e-9)
-        seen = np.hstack([H, x, np.ones((len(x), 1))] if esn.direct else [H, np.ones((len(x), 1))])
+        seen = np.hstack(
+            [H, x, np.ones((len(x), 1))] if esn.get_params()["learning__direct"] else [H, np.ones((len(x), 1))]
+        )
         np.testing.assert_allclose(seen @ esn.network_.readout.U, outputs(esn, x), atol=1e-9)
 
 
@@ -198,7 +203,7 @@ def outputs(esn, x):
 
 
 def test_states_come_in_the_form_of_X():
-    esn = ESNRegressor(**toys.FAST, learn="none").fit(X, VALUES)
+    esn = ESNRegressor(learn="none", **grouped(toys.FAST)).fit(X, VALUES)
     n = min(map(len, X))
     assert esn.states(X[0]).shape == (len(X[0]), 15)
     assert esn.states(np.stack([x[:n] for x in X])).shape == (9, n, 15)
@@ -209,7 +214,7 @@ def test_states_come_in_the_form_of_X():
 
 
 def test_long_sequences_are_run_in_chunks(monkeypatch):
-    esn = ESNRegressor(**toys.FAST, dtype="float64").fit(X, VALUES)
+    esn = ESNRegressor(dtype="float64", **grouped(toys.FAST)).fit(X, VALUES)
     x = np.concatenate(X)
     whole = esn.states(x)
     monkeypatch.setattr(views, "MAX_FRAMES_PER_PASS", 7)
@@ -217,7 +222,7 @@ def test_long_sequences_are_run_in_chunks(monkeypatch):
 
 
 def test_standardised_inputs_and_frames_before_them():
-    esn = ESNRegressor(**toys.FAST, dtype="float64").fit(X, VALUES)
+    esn = ESNRegressor(dtype="float64", **grouped(toys.FAST)).fit(X, VALUES)
     for H, x in zip(esn.states(X), X, strict=True):
         np.testing.assert_allclose(H, harvest(esn.reservoir_, (x - esn.input_mean_) / esn.input_scale_), atol=1e-12)
     parts = [x[:5] for x in X], [x[5:] for x in X]
@@ -228,7 +233,7 @@ def test_standardised_inputs_and_frames_before_them():
 @pytest.mark.parametrize("feedback", [False, True])
 def test_what_follows_a_series_continues_its_state(feedback):
     x, y = np.concatenate(X), np.concatenate(VALUES)
-    esn = ESNRegressor(**toys.FAST, dtype="float64", feedback=feedback, washout=3).fit(x[:100], y[:100])
+    esn = ESNRegressor(dtype="float64", feedback=feedback, washout=3, **grouped(toys.FAST)).fit(x[:100], y[:100])
     H, answers = esn.states(x[100:]), esn.predict(x[100:])
     seen = np.hstack([H, (x[100:] - esn.input_mean_) / esn.input_scale_])
     outputs = seen @ esn.readout_weights_ + esn.intercept_

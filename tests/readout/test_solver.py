@@ -21,6 +21,7 @@ from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split
+from toys import grouped
 
 X, VALUES = toys.echoes(sequences=12, steps=(30, 60))
 DATA = Dataset(X, VALUES, None, True, np.dtype("float64"))
@@ -141,16 +142,16 @@ FIXED = {**toys.FAST, "hidden_units": 30, "learn": "none", "validation_fraction"
 @pytest.mark.filterwarnings("ignore:ridge=0.01 was chosen at the lower edge")
 @pytest.mark.parametrize("ridge", ["auto", 0.1, (0.01, 1.0)])
 def test_a_large_regressor_is_close_to_the_exact_one(ridge, monkeypatch):
-    exact = ESNRegressor(**FIXED, ridge=ridge).fit(X, VALUES)
+    exact = ESNRegressor(ridge=ridge, **grouped(FIXED)).fit(X, VALUES)
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
-    large = ESNRegressor(**FIXED, ridge=ridge).fit(X, VALUES)
+    large = ESNRegressor(ridge=ridge, **grouped(FIXED)).fit(X, VALUES)
     assert not np.array_equal(large.network_.readout.U, exact.network_.readout.U)
     assert abs(large.score(X, VALUES) - exact.score(X, VALUES)) < 0.02
 
 
 def test_a_large_classifier_is_close_to_the_exact_one(monkeypatch):
     y = toys.labels(sequences=12, steps=(30, 60))[1]
-    exact = ESNClassifier(**FIXED).fit(X, y)
+    exact = ESNClassifier(**grouped(FIXED)).fit(X, y)
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
-    large = ESNClassifier(**FIXED).fit(X, y)
+    large = ESNClassifier(**grouped(FIXED)).fit(X, y)
     assert abs(large.score(X, y) - exact.score(X, y)) < 0.02

@@ -74,7 +74,7 @@ def test_a_function_that_its_value_does_not_tell_has_the_right_gradient(my_tanh)
 
 def test_estimators_learn_with_it_and_keep_its_name(my_tanh, tmp_path, monkeypatch):
     X, T = sequences(np.random.default_rng(0), (40,) * 6)
-    esn = ESNRegressor(12, activation="sine", epochs=3).fit(X, T)
+    esn = ESNRegressor(12, reservoir={"activation": "sine"}, epochs=3).fit(X, T)
     esn.save(tmp_path / "own.safetensors")
     np.testing.assert_allclose(load(tmp_path / "own.safetensors").predict(X)[0], esn.predict(X)[0])
     monkeypatch.setattr(_activations, "_REGISTERED", {})
@@ -84,7 +84,7 @@ def test_estimators_learn_with_it_and_keep_its_name(my_tanh, tmp_path, monkeypat
 
 def test_streams_and_exports_refuse_it(my_tanh, tmp_path):
     X, T = sequences(np.random.default_rng(0), (40,) * 6)
-    esn = ESNRegressor(12, activation="my_tanh", learn="none").fit(X, T)
+    esn = ESNRegressor(12, reservoir={"activation": "my_tanh"}, learn="none").fit(X, T)
     with pytest.raises(ValueError, match="compiled step does not know"):
         esn.stream()
     with pytest.raises(ValueError, match=r"my_tanh.*cannot be exported"):
@@ -103,5 +103,5 @@ def test_what_does_not_fit_is_explained(my_tanh):
         with pytest.raises(ValueError, match=words):
             register(*arguments)
     with pytest.raises(ValueError, match=r"registered by echolearn\.reservoir\.register"):
-        ESNClassifier(activation="unheard").fit(np.zeros((3, 5, 1)), [0, 1, 0])
-    ESNForecaster(10, activation="my_tanh", learn="none", washout=5).fit(np.sin(np.arange(100.0)))
+        ESNClassifier(reservoir={"activation": "unheard"}).fit(np.zeros((3, 5, 1)), [0, 1, 0])
+    ESNForecaster(10, reservoir={"activation": "my_tanh"}, learn="none", washout=5).fit(np.sin(np.arange(100.0)))

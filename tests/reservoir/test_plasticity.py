@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import toys
-from echolearn import ESNRegressor, Reservoir
+from echolearn import Reservoir
 from echolearn.reservoir import intrinsic_plasticity, synaptic_plasticity
 from echolearn.reservoir._activations import activate
 from echolearn.reservoir._plasticity import _towards_exponential, _towards_gaussian
@@ -86,18 +86,6 @@ def test_plasticity_of_both_directions_is_that_of_each():
         own = intrinsic_plasticity(half, inputs, epochs=2)
         for name in ("W", "W_rec", "bias"):
             np.testing.assert_array_equal(both.subreservoir(units).weights()[name], own.weights()[name])
-
-
-def test_estimators_adapt_before_they_learn():
-    X, Y = toys.echoes()
-    plain = ESNRegressor(**toys.FAST, learn="none").fit(X, Y)
-    esn = ESNRegressor(**toys.FAST, learn="none", plasticity=0.3).fit(X, Y)
-    seen = [(x - esn.input_mean_) / esn.input_scale_ for x in X]
-    expected = intrinsic_plasticity(plain.reservoir_, seen, spread=0.3)
-    np.testing.assert_allclose(esn.reservoir_.W, expected.W, rtol=1e-5)
-    for how in ({"activation": "relu"}, {"feedback": True}, {"activation": "sigmoid", "plasticity": 1.0}):
-        with pytest.raises(ValueError, match=r"plasticity=.*; expected None, or tanh or sigmoid"):
-            ESNRegressor(**{**toys.FAST, "plasticity": 0.3, **how}).fit(X, Y)
 
 
 # Oja's rule and its opposite against a version that goes from connection to connection

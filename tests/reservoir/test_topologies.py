@@ -9,6 +9,7 @@ from scipy import sparse
 import toys
 from echolearn import ESNClassifier, ESNRegressor, Reservoir, load
 from echolearn.exceptions import CheckpointError
+from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import NetworkSettings, check
 from echolearn.modelfile.checkpoint import matrix_fingerprint
 from echolearn.reservoir._topologies import (
@@ -23,6 +24,7 @@ from echolearn.reservoir._topologies import (
     small_world,
 )
 from echolearn.states import harvest
+from toys import grouped
 
 X, VALUES = toys.echoes(sequences=6)
 sizes = st.integers(2, 30)
@@ -166,9 +168,9 @@ def test_input_scaling_per_feature():
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_estimators_learn_with_every_topology(topology):
-    esn = ESNRegressor(**toys.FAST, topology=topology).fit(X, VALUES)
+    esn = ESNRegressor(**grouped(toys.FAST, topology=topology)).fit(X, VALUES)
     assert esn.score(X, VALUES) > 0
-    fixed = ESNRegressor(**toys.FAST, topology=topology, learn="none").fit(X, VALUES)
+    fixed = ESNRegressor(learn="none", **grouped(toys.FAST, topology=topology)).fit(X, VALUES)
     np.testing.assert_array_equal(esn.recurrent_weights_.indices, fixed.recurrent_weights_.indices)
     assert (esn.recurrent_weights_.data != fixed.recurrent_weights_.data).all()
 
@@ -184,22 +186,22 @@ MATRIX = np.roll(np.diag(np.linspace(0.5, 1, 15)), 1, axis=0)
 @pytest.mark.parametrize("form", [MATRIX, sparse.csr_array(MATRIX), MATRIX.astype(np.float32)], ids=["d", "s", "f"])
 def test_given_matrices_survive_the_model_file(form, tmp_path):
     how = {**toys.FAST, "topology": form, "input_scaling": np.array([0.1, 0.4])}
-    esn = ESNRegressor(**how).fit(X, VALUES)
+    esn = ESNRegressor(**grouped(how)).fit(X, VALUES)
     esn.save(tmp_path / "m")
     back = load(tmp_path / "m")
-    assert sparse.issparse(back.topology) == sparse.issparse(form)
-    assert matrix_fingerprint(back.topology) == matrix_fingerprint(form)
+    assert sparse.issparse(back.reservoir["topology"]) == sparse.issparse(form)
+    assert matrix_fingerprint(back.reservoir["topology"]) == matrix_fingerprint(form)
     np.testing.assert_array_equal(back.predict(X[0]), esn.predict(X[0]))
     same_readout(back.fit(X, VALUES), esn)
 
 
 def test_given_matrices_and_checkpoints(tmp_path):
-    esn = ESNRegressor(**toys.FAST, topology=MATRIX)
+    esn = ESNRegressor(**grouped(toys.FAST, topology=MATRIX))
     esn.fit(X, VALUES, checkpoint=tmp_path)
-    other = ESNRegressor(**toys.FAST, topology=1.5 * MATRIX)
+    other = ESNRegressor(**grouped(toys.FAST, topology=1.5 * MATRIX))
     with pytest.raises(CheckpointError, match="topology"):
         other.fit(X, VALUES, checkpoint=tmp_path)
-    again = ESNRegressor(**toys.FAST, topology=sparse.csr_array(MATRIX)).fit(X, VALUES, checkpoint=tmp_path)
+    again = ESNRegressor(**grouped(toys.FAST, topology=sparse.csr_array(MATRIX))).fit(X, VALUES, checkpoint=tmp_path)
     same_readout(again, esn)
 
 
@@ -222,28 +224,28 @@ def test_given_matrices_and_checkpoints(tmp_path):
 def test_what_does_not_fit_is_named(how, message):
     kind = how.pop("kind", ESNRegressor)
     with pytest.raises(ValueError, match=message):
-        kind(**{**toys.FAST, **how}).fit(X, VALUES)
+        kind(**grouped({**toys.FAST, **how})).fit(X, VALUES)
 
 
 def test_a_matrix_as_it_is():
     line = np.diag(np.ones(14), -1)
-    esn = ESNRegressor(**toys.FAST, topology=line, spectral_radius=None, learn="none").fit(X, VALUES)
+    esn = ESNRegressor(spectral_radius=None, learn="none", **grouped(toys.FAST, topology=line)).fit(X, VALUES)
     np.testing.assert_array_equal(esn.recurrent_weights_.toarray(), line)
     check({"spectral_radius": None, "topology": line, "hidden_units": 15})
 
 
 def test_classifier_with_a_topology():
     labels = toys.labels(sequences=6)[1]
-    esn = ESNClassifier(**toys.FAST, topology="ring", input_scaling=(0.1, 0.2)).fit(X, labels)
+    esn = ESNClassifier(input_scaling=(0.1, 0.2), **grouped(toys.FAST, topology="ring")).fit(X, labels)
     assert esn.recurrent_weights_.nnz == 15
 
 
 def networks(esn):
     """Return into how many networks a fit would split the hidden units."""
-    return NetworkSettings.of(esn.get_params(deep=False)).networks()
+    return NetworkSettings.of(flat_settings(esn)).networks()
 
 
 def test_a_topology_covers_all_units_unless_an_ensemble_is_asked_for():
-    assert networks(ESNClassifier(1000, topology="ring")) == 1
-    assert networks(ESNClassifier(1000, topology=sparse.eye_array(1000))) == 1
-    assert networks(ESNClassifier(1000, topology="ring", ensemble=3)) == 3
+    assert networks(ESNClassifier(1000, reservoir={"topology": "ring"})) == 1
+    assert networks(ESNClassifier(1000, reservoir={"topology": sparse.eye_array(1000)})) == 1
+    assert networks(ESNClassifier(1000, reservoir={"topology": "ring"}, ensemble=3)) == 3

@@ -5,6 +5,7 @@ import numpy as np
 import exported
 from echolearn import ESNClassifier, ESNRegressor, StackedClassifier
 from exported import DOUBLE, LIMIT, assert_same
+from toys import grouped
 
 
 def test_stacks(through_file):
@@ -18,7 +19,7 @@ def test_stacks(through_file):
 
 
 def test_long_sequences_are_run_in_chunks(through_file, monkeypatch):
-    esn = ESNRegressor(20, feedback=True, **DOUBLE).fit(exported.X, exported.VALUES)
+    esn = ESNRegressor(20, feedback=True, **grouped(DOUBLE)).fit(exported.X, exported.VALUES)
     model = through_file(esn)
     monkeypatch.setattr("echolearn.runtime._layers.MAX_STATES_PER_CHUNK", 100)
     assert_same(model.predict(exported.X), esn.predict(exported.X))

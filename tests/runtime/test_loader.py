@@ -13,15 +13,18 @@ from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.writer import write_tensors
 from echolearn.runtime import load
 from exported import DOUBLE, assert_same
+from toys import grouped
 
 
 def test_a_pipeline_is_one_model(through_file):
-    model = make_pipeline(FrameWise(StandardScaler()), ESNClassifier(20, **DOUBLE)).fit(exported.X, exported.LABELS)
+    model = make_pipeline(FrameWise(StandardScaler()), ESNClassifier(20, **grouped(DOUBLE))).fit(
+        exported.X, exported.LABELS
+    )
     assert_same(through_file(model).predict_proba(exported.X), model.predict_proba(exported.X))
 
 
 def test_options_that_cannot_run_are_refused_by_name(through_file, tmp_path):
-    polynomial = make_pipeline(FrameWise(PolynomialFeatures()), ESNRegressor(5, **exported.FIXED))
+    polynomial = make_pipeline(FrameWise(PolynomialFeatures()), ESNRegressor(5, **grouped(exported.FIXED)))
     with pytest.raises(ExportError, match=r"model\.safetensors: PolynomialFeatures"):
         through_file(polynomial.fit(exported.X, exported.VALUES))
     with pytest.raises(FileNotFoundError):
@@ -33,7 +36,7 @@ def test_options_that_cannot_run_are_refused_by_name(through_file, tmp_path):
 
 def test_contents_that_contradict_one_another_are_refused(through_file, tmp_path):
     """A forged file has the right checksum: every array is compared with the others."""
-    through_file(ESNClassifier(10, missing="carry", **DOUBLE).fit(exported.X[0], exported.LABELS[0]))
+    through_file(ESNClassifier(10, missing="carry", **grouped(DOUBLE)).fit(exported.X[0], exported.LABELS[0]))
     tensors, facts = read_tensors(tmp_path / "model.safetensors", MODEL)
     facts = {name: value for name, value in facts.items() if not name.startswith("format")}
     read = [name for name in sorted(tensors) if "history" not in name]

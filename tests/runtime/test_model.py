@@ -8,11 +8,12 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.exceptions import ModelFileError
 from echolearn.runtime import load
 from exported import DOUBLE, assert_same
+from toys import grouped
 
 
 @pytest.mark.parametrize("X", [exported.X[0], exported.X[:3], np.stack(exported.X[:3]), exported.X[0].tolist()])
 def test_labels_and_probabilities_in_the_form_of_x(through_file, X):
-    esn = ESNClassifier(20, **DOUBLE).fit(exported.X, exported.LABELS)
+    esn = ESNClassifier(20, **grouped(DOUBLE)).fit(exported.X, exported.LABELS)
     model = through_file(esn)
     assert_same(model.predict(X), esn.predict(X))
     assert_same(model.predict_proba(X), esn.predict_proba(X))
@@ -21,7 +22,7 @@ def test_labels_and_probabilities_in_the_form_of_x(through_file, X):
 
 
 def test_numbers_as_labels_stay_numbers(through_file):
-    esn = ESNClassifier(20, **DOUBLE).fit(exported.X, [np.arange(30) % 3 * 10 for _ in exported.X])
+    esn = ESNClassifier(20, **grouped(DOUBLE)).fit(exported.X, [np.arange(30) % 3 * 10 for _ in exported.X])
     found = through_file(esn).predict(exported.X[0])
     assert found.dtype == np.int64
     assert (found == esn.predict(exported.X[0])).all()
@@ -30,7 +31,7 @@ def test_numbers_as_labels_stay_numbers(through_file):
 @pytest.mark.parametrize("pooling", ["mean", "last", 3, "summary"])
 def test_one_answer_per_sequence(through_file, pooling):
     esn = ESNClassifier(
-        20, pooling=pooling, washout=2, **({"dtype": "float64"} if pooling == "summary" else DOUBLE)
+        20, pooling=pooling, washout=2, **grouped({"dtype": "float64"} if pooling == "summary" else DOUBLE)
     ).fit(exported.X, ["up", "down"] * 3)
     model = through_file(esn)
     for X in (exported.X[0], exported.X, np.stack(exported.X)):
@@ -42,7 +43,7 @@ def test_one_answer_per_sequence(through_file, pooling):
 
 def test_rows_of_labels(through_file):
     y = [np.stack([x[:, 0] > 100, x[:, 1] > 100], axis=1).astype(int) for x in exported.X]
-    esn = ESNClassifier(20, **DOUBLE).fit(exported.X, y)
+    esn = ESNClassifier(20, **grouped(DOUBLE)).fit(exported.X, y)
     model = through_file(esn)
     assert_same(model.predict(exported.X), esn.predict(exported.X))
     assert_same(model.predict_proba(exported.X), esn.predict_proba(exported.X))
@@ -51,7 +52,7 @@ def test_rows_of_labels(through_file):
 @pytest.mark.parametrize("rows", [False, True])
 def test_values_are_numbers_or_rows_as_the_estimator_has_them(through_file, rows):
     y = [x[:, :1] if rows else x[:, 0] for x in exported.X]
-    esn = ESNRegressor(20, **DOUBLE).fit(exported.X, y)
+    esn = ESNRegressor(20, **grouped(DOUBLE)).fit(exported.X, y)
     assert_same(through_file(esn).predict(exported.X), esn.predict(exported.X))
 
 

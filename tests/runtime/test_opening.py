@@ -9,14 +9,15 @@ from sklearn.preprocessing import MinMaxScaler
 import exported
 from echolearn import ESNClassifier, ESNRegressor, FrameWise
 from exported import DOUBLE, assert_same
+from toys import grouped
 
 
 def test_other_layouts(through_file):
     turned = [x.T for x in exported.X]
-    esn = ESNClassifier(20, layout="channels_first", **DOUBLE).fit(turned, ["up", "down"] * 3)
+    esn = ESNClassifier(20, layout="channels_first", **grouped(DOUBLE)).fit(turned, ["up", "down"] * 3)
     assert_same(through_file(esn).predict(turned), esn.predict(turned))
     rows = np.stack([x[:, 0] for x in exported.X])
-    esn = ESNClassifier(20, layout="rows", **DOUBLE).fit(rows, ["up", "down"] * 3)
+    esn = ESNClassifier(20, layout="rows", **grouped(DOUBLE)).fit(rows, ["up", "down"] * 3)
     model = through_file(esn)
     assert_same(model.predict(rows), esn.predict(rows))
     assert_same(model.predict(list(rows)), esn.predict(list(rows)))
@@ -26,7 +27,7 @@ def series_model(make, **settings):
     """Return a model of one series, and what follows the series."""
     x = np.random.default_rng(2).normal(size=(140, 2))
     y = np.roll(x[:, 0], 2)
-    return make(ESNRegressor(20, washout=5, **DOUBLE, **settings)).fit(x[:100], y[:100]), x[:100], x[100:]
+    return make(ESNRegressor(20, washout=5, **grouped(DOUBLE, settings))).fit(x[:100], y[:100]), x[:100], x[100:]
 
 
 @pytest.mark.parametrize("settings", [{}, {"feedback": True}])
@@ -48,7 +49,7 @@ def test_warm_up(through_file):
     assert_same(model.predict(after, warm_up="cold"), esn.predict(after, warm_up="cold"))
     with pytest.raises(ValueError, match="one each"):
         model.predict([after], warm_up=[training, training])
-    pooled = through_file(ESNClassifier(10, pooling="mean", **DOUBLE).fit(exported.X, ["up", "down"] * 3))
+    pooled = through_file(ESNClassifier(10, pooling="mean", **grouped(DOUBLE)).fit(exported.X, ["up", "down"] * 3))
     with pytest.raises(ValueError, match="whole sequences"):
         pooled.predict(exported.X[0], warm_up=exported.X[1])
 
@@ -58,11 +59,13 @@ def test_gaps(through_file, missing):
     x = np.where(
         np.random.default_rng(4).random((100, 2)) < 0.2, np.nan, exported.X[0][:1, :2] + np.arange(200).reshape(100, 2)
     )
-    esn = ESNRegressor(15, missing=missing, **DOUBLE).fit(x[:80], np.arange(80.0))
+    esn = ESNRegressor(15, missing=missing, **grouped(DOUBLE)).fit(x[:80], np.arange(80.0))
     model = through_file(esn)
     for part in (x[80:], x[:80], [x[5:40], x[40:]]):
         assert_same(model.predict(part), esn.predict(part))
-    imputed = make_pipeline(FrameWise(SimpleImputer()), ESNRegressor(15, **DOUBLE)).fit([x], [np.arange(100.0)])
+    imputed = make_pipeline(FrameWise(SimpleImputer()), ESNRegressor(15, **grouped(DOUBLE))).fit(
+        [x], [np.arange(100.0)]
+    )
     assert_same(through_file(imputed).predict([x]), imputed.predict([x]))
 
 
@@ -81,6 +84,8 @@ def test_gaps(through_file, missing):
     ],
 )
 def test_what_is_no_sequence_is_refused(through_file, X, message):
-    model = through_file(ESNClassifier(10, activation="identity", **exported.FIXED).fit(exported.X, exported.LABELS))
+    model = through_file(
+        ESNClassifier(10, **grouped(exported.FIXED, activation="identity")).fit(exported.X, exported.LABELS)
+    )
     with pytest.raises((ValueError, TypeError), match=message):
         model.predict(X)

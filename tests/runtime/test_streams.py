@@ -8,11 +8,14 @@ import pytest
 import exported
 from echolearn import ESNClassifier, ESNRegressor
 from exported import DOUBLE, LIMIT
+from toys import grouped
 
 
 @pytest.mark.parametrize("units", [30, 400])
 def test_streams_answer_as_predict_does(through_file, units):
-    esn = ESNClassifier(units, pooling="mean", washout=3, connections=3, **DOUBLE).fit(exported.X, ["up", "down"] * 3)
+    esn = ESNClassifier(units, pooling="mean", washout=3, **grouped(DOUBLE, connections=3)).fit(
+        exported.X, ["up", "down"] * 3
+    )
     model = through_file(esn)
     stream, many = model.stream(), model.streams(6)
     for frame in exported.X[0]:
@@ -25,7 +28,9 @@ def test_streams_answer_as_predict_does(through_file, units):
 
 
 def test_streams_can_be_reset_one_by_one(through_file):
-    model = through_file(ESNRegressor(10, feedback=True, missing="carry", **DOUBLE).fit(exported.X, exported.VALUES))
+    model = through_file(
+        ESNRegressor(10, feedback=True, missing="carry", **grouped(DOUBLE)).fit(exported.X, exported.VALUES)
+    )
     many, frames = model.streams(3), np.stack(exported.X[:3], axis=1)
     first = [many.step(f) for f in frames[:4]]
     many.reset([1])
@@ -39,7 +44,7 @@ def test_streams_can_be_reset_one_by_one(through_file):
 
 def test_a_refused_frame_leaves_the_stream_where_it_is(through_file):
     model = through_file(
-        ESNRegressor(10, activation="identity", standardize=False, input_scaling=9.0, **DOUBLE).fit(
+        ESNRegressor(10, standardize=False, input_scaling=9.0, **grouped(DOUBLE, activation="identity")).fit(
             exported.X, exported.VALUES
         )
     )

@@ -23,6 +23,7 @@ from echolearn.sequences.answers import (
     labelled,
 )
 from echolearn.sequences.opening import open_sequences
+from toys import grouped
 
 TOY_X, TOY_LABELS = toys.labels()
 RAGGED_ANSWERS = AnswerList([np.arange(3), np.arange(4)])
@@ -30,7 +31,7 @@ EVEN = AnswerList([np.arange(3), np.arange(3)])
 
 
 def test_it_is_a_list():
-    assert isinstance(ESNClassifier(**toys.FAST).fit(TOY_X, TOY_LABELS).predict(TOY_X), list)
+    assert isinstance(ESNClassifier(**grouped(toys.FAST)).fit(TOY_X, TOY_LABELS).predict(TOY_X), list)
     assert RAGGED_ANSWERS[:1] == [RAGGED_ANSWERS[0]]
     assert repr(RAGGED_ANSWERS) == repr(list(RAGGED_ANSWERS))
     for twin in (copy.deepcopy(RAGGED_ANSWERS), pickle.loads(pickle.dumps(RAGGED_ANSWERS))):
@@ -46,7 +47,7 @@ def test_arrays_of_it_are_those_of_a_list():
 
 
 def test_ragged_answers_lead_to_the_line_that_works():
-    esn = ESNClassifier(**toys.FAST, readout="ridge")
+    esn = ESNClassifier(readout="ridge", **grouped(toys.FAST))
     line = r"scoring=echolearn\.metrics\.scorer\('f1_macro'\)"
     for name in ("f1_macro", "accuracy", "recall_macro"):  # others refuse the true labels before they see answers
         with pytest.raises(TypeError, match=line):
@@ -155,7 +156,7 @@ NAMES = pd.Series(np.where(np.array(LABELS) == LABELS[0], "calm", "wild"), IDS, 
 
 
 def test_a_series_of_answers_has_the_name_of_the_targets(tmp_path):
-    esn = ESNClassifier(**SMALL).fit(PANEL, NAMES)
+    esn = ESNClassifier(**grouped(SMALL)).fit(PANEL, NAMES)
     assert esn.predict(PANEL).name == "mode"
     esn.save(tmp_path / "model.safetensors")
     assert load(tmp_path / "model.safetensors").predict(PANEL).name == "mode"
@@ -165,23 +166,25 @@ def test_a_series_of_answers_has_the_name_of_the_targets(tmp_path):
 
 
 def test_probabilities_have_the_classes_as_columns():
-    esn = ESNClassifier(**SMALL).fit(PANEL, NAMES)
+    esn = ESNClassifier(**grouped(SMALL)).fit(PANEL, NAMES)
     for answers in (esn.predict_proba(PANEL), esn.predict_log_proba(PANEL)):
         assert list(answers.columns) == ["calm", "wild"]
         assert list(answers.index) == IDS
     np.testing.assert_array_equal(esn.predict_proba(PANEL).idxmax(axis=1), esn.predict(PANEL))
     tables = [PANEL.loc[name] for name in IDS]
-    steps = ESNClassifier(**SMALL).fit(PANEL, np.concatenate(steps_of(RAGGED)))
+    steps = ESNClassifier(**grouped(SMALL)).fit(PANEL, np.concatenate(steps_of(RAGGED)))
     assert all(list(part.columns) == steps.classes_.tolist() for part in steps.predict_proba(tables))
     assert {part.name for part in steps.predict(dict(zip(IDS, tables, strict=True))).values()} == {"prediction"}
-    stack = StackedClassifier([ESNClassifier(**SMALL)] * 2, joint_epochs=1).fit(PANEL, np.concatenate(steps_of(RAGGED)))
+    stack = StackedClassifier([ESNClassifier(**grouped(SMALL))] * 2, joint_epochs=1).fit(
+        PANEL, np.concatenate(steps_of(RAGGED))
+    )
     assert list(stack.predict_proba(PANEL).columns) == stack.classes_.tolist()
     assert stack.predict(PANEL).name == "prediction"
 
 
 def test_values_have_the_columns_of_the_targets():
     values = PANEL[["a", "b"]].shift(1, fill_value=0.0).add_suffix("_before")
-    esn = ESNRegressor(**SMALL).fit(PANEL, values)
+    esn = ESNRegressor(**grouped(SMALL)).fit(PANEL, values)
     assert list(esn.predict(PANEL).columns) == ["a_before", "b_before"]
     assert esn.fit(PANEL, values["a_before"]).predict(PANEL).name == "a_before"
     assert list(esn.fit(PANEL, values.to_numpy()).predict(PANEL).columns) == [0, 1]

@@ -23,13 +23,14 @@ from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedClassifier,
 from echolearn.exceptions import InputWarning, LayoutWarning
 from echolearn.sequences.layouts import check_steps, choose_layout, has_padding, roughness, steps_there, without_mask
 from echolearn.sequences.opening import open_sequences, unpack
+from toys import grouped
 
 SMALL = {"hidden_units": 5, "connections": 2, "learn": "none", "readout": "ridge"}
 AEON, UCR = np.stack(EQUAL).swapaxes(1, 2), np.stack(SINGLE)[:, :, 0]
 
 
 def esn(layout="auto"):
-    return ESNClassifier(**SMALL, layout=layout)
+    return ESNClassifier(layout=layout, **grouped(SMALL))
 
 
 def test_there_are_at_least_forty_layouts_with_names_of_their_own():
@@ -172,7 +173,7 @@ def test_validation_and_partial_fit_have_the_layout_of_the_fit():
 
 def test_answers_per_step_of_channels_first_data_have_time_first():
     steps = [x[:, 0] for x in EQUAL]
-    fitted = ESNRegressor(5, connections=2, learn="none").fit(AEON, np.stack(steps))
+    fitted = ESNRegressor(5, reservoir={"connections": 2}, learn="none").fit(AEON, np.stack(steps))
     assert fitted.layout_ == "channels_first"
     assert fitted.predict(AEON).shape == (len(AEON), AEON.shape[2])
     joined = np.stack([np.stack([s, 2 * s], axis=1) for s in steps])
@@ -180,7 +181,7 @@ def test_answers_per_step_of_channels_first_data_have_time_first():
 
 
 def test_a_stack_has_a_layout(tmp_path):
-    layer = ESNClassifier(**SMALL)
+    layer = ESNClassifier(**grouped(SMALL))
     X, y = AEON, np.where(AEON[:, 0] > 0, "up", "down")
     stack = StackedClassifier([layer, layer], joint_epochs=0, layout="channels_first").fit(X, y)
     plain = StackedClassifier([layer, layer], joint_epochs=0).fit(EQUAL, list(y))
@@ -276,11 +277,11 @@ def test_a_sequence_of_padding_is_refused():
 
 def test_answers_to_padded_data_are_masked():
     filled, labels = padded(RAGGED), padded_labels(RAGGED)
-    esn = ESNClassifier(**SMALL).fit(filled, labels)
+    esn = ESNClassifier(**grouped(SMALL)).fit(filled, labels)
     answer = esn.predict(filled)
     assert answer.shape == labels.shape
     np.testing.assert_array_equal(~answer.mask, ~np.isnan(filled[:, :, 0]))
-    plain = ESNClassifier(**SMALL).fit(RAGGED, steps_of(RAGGED))
+    plain = ESNClassifier(**grouped(SMALL)).fit(RAGGED, steps_of(RAGGED))
     np.testing.assert_array_equal(answer.compressed(), np.concatenate(plain.predict(RAGGED)))
     assert esn.score(filled, labels) == plain.score(RAGGED, steps_of(RAGGED))
     assert esn.predict_proba(filled).shape == (*labels.shape, 2)
@@ -288,8 +289,8 @@ def test_answers_to_padded_data_are_masked():
 
 def test_values_behind_the_end_do_not_count():
     y = padded([x[:, :1] for x in RAGGED])[:, :, 0]
-    esn = ESNRegressor(5, connections=2, learn="none").fit(masked(RAGGED), y)
-    plain = ESNRegressor(5, connections=2, learn="none").fit(RAGGED, [x[:, 0] for x in RAGGED])
+    esn = ESNRegressor(5, reservoir={"connections": 2}, learn="none").fit(masked(RAGGED), y)
+    plain = ESNRegressor(5, reservoir={"connections": 2}, learn="none").fit(RAGGED, [x[:, 0] for x in RAGGED])
     np.testing.assert_array_equal(esn.readout_weights_, plain.readout_weights_)
 
 
@@ -310,8 +311,8 @@ def test_lengths_of_padded_sequences_are_checked(lengths):
 
 
 def test_lengths_cut_padded_sequences():
-    esn = ESNClassifier(**SMALL).fit(np.nan_to_num(padded(RAGGED)), LABELS, lengths=[len(x) for x in RAGGED])
-    plain = ESNClassifier(**SMALL).fit(RAGGED, LABELS)
+    esn = ESNClassifier(**grouped(SMALL)).fit(np.nan_to_num(padded(RAGGED)), LABELS, lengths=[len(x) for x in RAGGED])
+    plain = ESNClassifier(**grouped(SMALL)).fit(RAGGED, LABELS)
     np.testing.assert_array_equal(esn.readout_weights_, plain.readout_weights_)
 
 

@@ -16,6 +16,7 @@ from echolearn import ESNClassifier, ESNRegressor
 from echolearn.sequences.checks import as_array, check_finite
 from echolearn.sequences.opening import open_sequences, unpack
 from echolearn.sequences.targets import concatenate_targets, open_targets, open_values
+from toys import grouped
 
 
 class Broken(Tensor):
@@ -87,7 +88,7 @@ BIG = np.arange(24.0).reshape(8, 3)
 
 def fit(X=X, y=Y, **settings):
     how = {k: settings.pop(k) for k in ("lengths", "validation") if k in settings}
-    return ESNClassifier(**{**toys.FAST, **settings}).fit(X, y, **how)
+    return ESNClassifier(**grouped({**toys.FAST, **settings})).fit(X, y, **how)
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +201,7 @@ def test_bad_targets_are_refused_with_a_reason(kind):
 )
 def test_bad_values_are_refused_with_a_reason(bad, message):
     with pytest.raises(ValueError, match=message):
-        ESNRegressor(**toys.FAST).fit(X, bad)
+        ESNRegressor(**grouped(toys.FAST)).fit(X, bad)
 
 
 def test_a_washout_longer_than_a_sequence_is_refused():

@@ -12,6 +12,7 @@ from echolearn.exceptions import InputWarning
 from echolearn.sequences.opening import open_sequences
 from echolearn.sequences.tables import TIME_NAMES, is_series, is_table, read_table
 from echolearn.sequences.targets import open_targets
+from toys import grouped
 
 SMALL = {"hidden_units": 5, "connections": 2, "learn": "none", "readout": "ridge"}
 PANEL = panel(RAGGED)
@@ -38,14 +39,14 @@ def test_a_panel_with_three_levels_has_sequences_named_by_the_first_two():
 
 
 def test_answers_to_a_panel_have_its_index():
-    esn = ESNClassifier(**SMALL).fit(PANEL, pd.Series(LABELS, IDS))
+    esn = ESNClassifier(**grouped(SMALL)).fit(PANEL, pd.Series(LABELS, IDS))
     assert list(esn.feature_names_in_) == ["a", "b", "c"]
     answer = esn.predict(PANEL)
     assert list(answer.index) == IDS
     proba = esn.predict_proba(PANEL)
     assert proba.shape == (12, 2)
     assert list(proba.index) == IDS
-    steps = ESNClassifier(**SMALL).fit(PANEL, np.concatenate(steps_of(RAGGED)))
+    steps = ESNClassifier(**grouped(SMALL)).fit(PANEL, np.concatenate(steps_of(RAGGED)))
     assert steps.predict(PANEL).index.equals(PANEL.index)
     assert steps.predict_log_proba(PANEL).index.equals(PANEL.index)
     with pytest.raises(ValueError, match="feature names"):
@@ -56,7 +57,7 @@ def test_answers_stand_beside_their_rows_in_any_order():
     """A table whose rows are shuffled gets the same answer to every row."""
     table = dated(ONE[0])
     y = pd.Series(ONE[0][:, 0], table.index).shift(1, fill_value=0.0)
-    esn = ESNRegressor(5, connections=2, learn="none").fit(table, y)
+    esn = ESNRegressor(5, reservoir={"connections": 2}, learn="none").fit(table, y)
     mixed = table.sample(frac=1.0, random_state=0)
     with pytest.warns(InputWarning, match="not in the order of time; they were sorted"):
         answer = esn.predict(mixed)
@@ -65,7 +66,9 @@ def test_answers_stand_beside_their_rows_in_any_order():
     with pytest.warns(InputWarning, match="sorted"):
         assert esn.score(mixed, y) == esn.score(table, y)
     rows = long(RAGGED)
-    classifier = ESNClassifier(**SMALL).fit(PANEL.rename_axis(["id", "time"]), np.concatenate(steps_of(RAGGED)))
+    classifier = ESNClassifier(**grouped(SMALL)).fit(
+        PANEL.rename_axis(["id", "time"]), np.concatenate(steps_of(RAGGED))
+    )
     by_row = classifier.predict(rows)
     assert by_row.index.equals(rows.index)
     by_row.index = pd.MultiIndex.from_frame(rows[["id", "time"]])
@@ -134,7 +137,7 @@ def test_frame_wise_transformers_keep_panels_and_dictionaries():
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model = make_pipeline(FrameWise(StandardScaler()), ESNClassifier(**SMALL))
+    model = make_pipeline(FrameWise(StandardScaler()), ESNClassifier(**grouped(SMALL)))
     plain = model.fit(RAGGED, LABELS).predict(RAGGED)
     by_id = model.fit(PANEL, pd.Series(LABELS, IDS)).predict(PANEL)
     assert list(by_id.index) == IDS
@@ -161,14 +164,14 @@ def test_names_of_time_are_in_plain_form():
 
 def test_weights_come_in_the_form_of_the_targets():
     weights = pd.Series(np.arange(1.0, 13.0), IDS)
-    by_id = ESNClassifier(**SMALL).fit(PANEL, pd.Series(LABELS, IDS), sample_weight=weights.iloc[::-1])
-    plain = ESNClassifier(**SMALL).fit(RAGGED, LABELS, sample_weight=np.arange(1.0, 13.0))
+    by_id = ESNClassifier(**grouped(SMALL)).fit(PANEL, pd.Series(LABELS, IDS), sample_weight=weights.iloc[::-1])
+    plain = ESNClassifier(**grouped(SMALL)).fit(RAGGED, LABELS, sample_weight=np.arange(1.0, 13.0))
     np.testing.assert_array_equal(by_id.readout_weights_, plain.readout_weights_)
 
 
 def test_a_warm_up_of_other_sequences_is_refused():
     keyed = dict(zip(IDS, RAGGED, strict=True))
-    esn = ESNClassifier(**SMALL).fit(keyed, dict(zip(IDS, steps_of(RAGGED), strict=True)))
+    esn = ESNClassifier(**grouped(SMALL)).fit(keyed, dict(zip(IDS, steps_of(RAGGED), strict=True)))
     answer = esn.predict({i: x[5:] for i, x in keyed.items()}, warm_up={i: x[:5] for i, x in keyed.items()})
     np.testing.assert_array_equal(answer[IDS[3]], esn.predict(keyed)[IDS[3]][5:])
     with pytest.raises(ValueError, match="warm_up names other sequences than X"):
@@ -215,9 +218,9 @@ VALUES = np.sin(np.arange(60.0))
 def test_dates_are_refused_by_their_type(days):
     table = pd.DataFrame({"a": VALUES, "when": days})
     with pytest.raises(ValueError, match=r"'when' of X holds dates.*X\.set_index\('when'\)"):
-        ESNRegressor(**SMALL_feature_columns).fit(table, VALUES)
+        ESNRegressor(**grouped(SMALL_feature_columns)).fit(table, VALUES)
     with pytest.raises(ValueError, match=r"series: the column 'when' of X holds dates.*X\.set_index\('when'\)"):
-        ESNForecaster(**SMALL_feature_columns).fit(table)
+        ESNForecaster(**grouped(SMALL_feature_columns)).fit(table)
     assert open_sequences(table.set_index("when")).X[0].shape == (60, 1)
 
 
@@ -241,7 +244,7 @@ def test_durations_are_refused():
 def test_text_that_names_sequences_becomes_a_level_of_the_index():
     table = pd.DataFrame({"cycle": np.repeat(["C0000", "C0001", "C0002"], 20), "time": [*range(20)] * 3, "a": VALUES})
     with pytest.raises(ValueError, match=r"'cycle' of X holds text, 'C0000'.*X\.set_index\(\['cycle', 'time'\]\)"):
-        ESNClassifier(**SMALL_feature_columns).fit(table, np.arange(60) % 2)
+        ESNClassifier(**grouped(SMALL_feature_columns)).fit(table, np.arange(60) % 2)
     with pytest.raises(ValueError, match=r"X\.groupby\('cycle'\)\.cumcount\(\)"):
         open_sequences(table.drop(columns="time"))
     dated = table.drop(columns="time").assign(when=np.tile(DAYS[:20], 3))

@@ -10,19 +10,20 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.readout import LMS, RLS
 from echolearn.states._steps import advance
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
 RISING_X, RISING = toys.rising()
 CLOSE = {"float32": 2e-5, "float64": 1e-11}
 MODELS = {
-    "softmax": lambda **k: ESNClassifier(**toys.FAST, **k).fit(X, LABELS),
-    "ridge": lambda **k: ESNClassifier(**toys.FAST, readout="ridge", **k).fit(X, LABELS),
-    "paper": lambda **k: ESNClassifier.paper(8, epochs=1, **k).fit(X, LABELS),
-    "feedback": lambda **k: ESNClassifier(**toys.FAST, feedback=True, **k).fit(X, LABELS),
-    "values": lambda **k: ESNRegressor(**toys.FAST, initial_state=np.full(15, 0.1), **k).fit(X, VALUES),
-    "one value": lambda **k: ESNRegressor(**toys.FAST, direct=False, **k).fit(X, [v[:, 0] for v in VALUES]),
-    "fed back values": lambda **k: ESNRegressor(**toys.FAST, feedback=True, **k).fit(X, VALUES),
+    "softmax": lambda **k: ESNClassifier(**grouped(toys.FAST, k)).fit(X, LABELS),
+    "ridge": lambda **k: ESNClassifier(readout="ridge", **grouped(toys.FAST, k)).fit(X, LABELS),
+    "paper": lambda **k: ESNClassifier.paper(8, epochs=1, **grouped(k)).fit(X, LABELS),
+    "feedback": lambda **k: ESNClassifier(feedback=True, **grouped(toys.FAST, k)).fit(X, LABELS),
+    "values": lambda **k: ESNRegressor(**grouped(toys.FAST, k, initial_state=np.full(15, 0.1))).fit(X, VALUES),
+    "one value": lambda **k: ESNRegressor(**grouped(toys.FAST, k, direct=False)).fit(X, [v[:, 0] for v in VALUES]),
+    "fed back values": lambda **k: ESNRegressor(feedback=True, **grouped(toys.FAST, k)).fit(X, VALUES),
 }
 
 
@@ -72,14 +73,14 @@ def test_chunks_of_any_size_give_the_same_bits(cuts, kind):
 
 
 PLAIN = {kind: MODELS[kind]() for kind in ("values", "fed back values")}
-POOLED = {p: ESNClassifier(**toys.FAST, washout=3, pooling=p).fit(RISING_X, RISING) for p in ("mean", "last")}
+POOLED = {p: ESNClassifier(washout=3, pooling=p, **grouped(toys.FAST)).fit(RISING_X, RISING) for p in ("mean", "last")}
 
 
 @pytest.mark.parametrize("pooling", POOLED)
 @pytest.mark.parametrize("learned", [True, False])
 def test_one_label_per_sequence_is_answered_for_the_sequence_so_far(pooling, learned):
     how = {**toys.FAST, "washout": 3, "pooling": pooling, "dtype": "float64"}
-    esn = ESNClassifier(**how, learn="both" if learned else "none").fit(RISING_X, RISING)
+    esn = ESNClassifier(learn="both" if learned else "none", **grouped(how)).fit(RISING_X, RISING)
     x = max(RISING_X, key=len)
     running = esn.stream().predict_proba(x)
     assert running.shape == (len(x), 2)
@@ -92,7 +93,7 @@ def test_one_label_per_sequence_is_answered_for_the_sequence_so_far(pooling, lea
 
 def test_one_value_per_sequence():
     sums = np.array([x.sum() for x in RISING_X])
-    esn = ESNRegressor(**toys.FAST, dtype="float64").fit(RISING_X, sums)
+    esn = ESNRegressor(dtype="float64", **grouped(toys.FAST)).fit(RISING_X, sums)
     assert esn.stream().predict(RISING_X[0])[-1] == pytest.approx(esn.predict(RISING_X[:1])[0], rel=1e-10)
 
 
@@ -191,7 +192,7 @@ def test_a_stream_needs_a_fit():
 
 
 def ridge_model(**how):
-    return ESNRegressor(**{**toys.FAST, "learn": "none", "ridge": 0.3, "dtype": "float64", **how})
+    return ESNRegressor(**grouped({**toys.FAST, "learn": "none", "ridge": 0.3, "dtype": "float64", **how}))
 
 
 @pytest.mark.parametrize("direct", [True, False])
@@ -231,7 +232,7 @@ def test_a_stream_that_learns_follows_a_change():
 def test_classifiers_learn_on(readout, online):
     y = [np.where(x[:, 0] > 0, "up", "down") for x in X]
     opposite = [np.where(x[:, 0] > 0, "down", "up") for x in X]
-    esn = ESNClassifier(**toys.FAST, readout=readout).fit(X, y)
+    esn = ESNClassifier(readout=readout, **grouped(toys.FAST)).fit(X, y)
     stream = esn.stream(online=online)
     for _ in range(10):
         for x, label in zip(X, opposite, strict=True):
@@ -243,7 +244,7 @@ def test_classifiers_learn_on(readout, online):
 
 
 def test_softmax_step_is_the_gradient_of_the_cross_entropy():
-    esn = ESNClassifier(**toys.FAST, dtype="float64").fit(X, LABELS)
+    esn = ESNClassifier(dtype="float64", **grouped(toys.FAST)).fit(X, LABELS)
     stream = esn.stream(online=LMS(0.3))
     x, V = X[0][0], stream.readout_weights
     p = stream.learn(x, "low") and esn.predict_proba(x[None])[0]

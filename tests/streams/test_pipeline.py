@@ -10,6 +10,7 @@ import echolearn
 import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedRegressor
 from echolearn.readout import RLS
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=6)
 X = [40 + 7 * x for x in X]
@@ -17,18 +18,20 @@ VALUES = toys.echoes(sequences=6)[1]
 SMALL = {**toys.FAST, "hidden_units": 4, "connections": 2, "epochs": 1}
 STANDARD = FrameWise(StandardScaler())
 PIPELINES = {
-    "labels": lambda: make_pipeline(STANDARD, ESNClassifier(**SMALL)).fit(X, LABELS),
-    "values": lambda: make_pipeline(FrameWise(MinMaxScaler()), ESNRegressor(**SMALL)).fit(X, VALUES),
+    "labels": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, LABELS),
+    "values": lambda: make_pipeline(FrameWise(MinMaxScaler()), ESNRegressor(**grouped(SMALL))).fit(X, VALUES),
     "three steps": lambda: make_pipeline(
-        STANDARD, FrameWise(PolynomialFeatures(2)), FrameWise(PCA(3, whiten=True)), ESNClassifier(**SMALL)
+        STANDARD, FrameWise(PolynomialFeatures(2)), FrameWise(PCA(3, whiten=True)), ESNClassifier(**grouped(SMALL))
     ).fit(X, LABELS),
-    "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**SMALL)).fit(X[0], VALUES[0]),
-    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**SMALL)).fit(X, ["up", "down"] * 3),
-    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
-    "own names": lambda: Pipeline([("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**SMALL))]).fit(
-        X, LABELS
+    "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**grouped(SMALL))).fit(
+        X[0], VALUES[0]
     ),
-    "no steps": lambda: make_pipeline(ESNClassifier(**SMALL)).fit([x / 50 for x in X], LABELS),
+    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, ["up", "down"] * 3),
+    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
+    "own names": lambda: Pipeline(
+        [("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**grouped(SMALL)))]
+    ).fit(X, LABELS),
+    "no steps": lambda: make_pipeline(ESNClassifier(**grouped(SMALL))).fit([x / 50 for x in X], LABELS),
 }
 
 STREAMING = [name for name in PIPELINES if name != "a stack"]
@@ -65,7 +68,7 @@ def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
 
 
 def test_a_stream_learns():
-    model = make_pipeline(STANDARD, ESNRegressor(**SMALL)).fit(X, VALUES)
+    model = make_pipeline(STANDARD, ESNRegressor(**grouped(SMALL))).fit(X, VALUES)
     running, alone = echolearn.stream(model, online=RLS()), model[-1].stream(online=RLS())
     for x, y in zip(X[0], VALUES[0], strict=True):
         np.testing.assert_array_equal(running.learn(x, y), alone.learn(standardised(model, x), y))

@@ -8,6 +8,7 @@ import toys
 from echolearn import ESNClassifier, Reservoir
 from echolearn.readout import RLS
 from echolearn.streams import Stream
+from toys import grouped
 
 RISING_X, RISING = toys.rising()
 
@@ -36,7 +37,7 @@ def test_wrong_readouts_are_named():
         Stream(r, np.zeros((5, 2)))
     with pytest.raises(ValueError, match="W_fb takes 2 outputs, but U gives 1"):
         Stream(r, np.zeros((7, 1)))
-    parts = ESNClassifier(**toys.FAST, pooling=3).fit(RISING_X, RISING)
+    parts = ESNClassifier(pooling=3, **grouped(toys.FAST)).fit(RISING_X, RISING)
     with pytest.raises(ValueError, match="pooling=3 needs the end of a sequence"):
         parts.stream()
 

@@ -5,6 +5,7 @@ import numpy as np
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.export import plan_of
 from reliability.exports import Drawn
+from toys import grouped
 
 RNG = np.random.default_rng(5)
 X = [RNG.normal(100, 5, (30, 3)) for _ in range(6)]
@@ -18,17 +19,17 @@ LIMIT = {"rtol": 1e-9, "atol": 1e-9}
 
 def classifier(units=20, labels=LABELS, **settings):
     """Return a fitted classifier."""
-    return ESNClassifier(units, **{**FIXED, **settings}).fit(X, labels)
+    return ESNClassifier(units, **grouped({**FIXED, **settings})).fit(X, labels)
 
 
 def regressor(units=20, **settings):
     """Return a fitted regressor of two values."""
-    return ESNRegressor(units, **{**FIXED, **settings}).fit(X, VALUES)
+    return ESNRegressor(units, **grouped({**FIXED, **settings})).fit(X, VALUES)
 
 
 def forecaster(**settings):
     """Return a fitted forecaster of one series."""
-    return ESNForecaster(20, learn="none", ridge=1e-3, **({"method": "closed_loop"} | settings)).fit(SERIES)
+    return ESNForecaster(20, learn="none", ridge=1e-3, **grouped({"method": "closed_loop"} | settings)).fit(SERIES)
 
 
 def drawn(model, x=X[0]):

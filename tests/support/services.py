@@ -10,6 +10,7 @@ from echolearn.export.service.application import Service
 from echolearn.export.service.library import served
 from echolearn.export.service.limits import Limits
 from echolearn.export.service.models import open_light_model
+from toys import grouped
 
 TOKEN = "0123456789abcdef-test"
 X, LABELS = toys.labels(sequences=6)
@@ -19,14 +20,16 @@ QUESTION = {"X": X[0].tolist()}
 SMALL = {"hidden_units": 12, "connections": 3, "learn": "none", "random_state": 0}
 
 MODELS = {
-    "classifier": lambda: ESNClassifier(**SMALL).fit(X, LABELS),
-    "one per sequence": lambda: ESNClassifier(**SMALL, pooling="mean").fit(X, ["up", "down"] * 3),
-    "label sets": lambda: ESNClassifier(**SMALL, readout="ridge").fit(X, [(v > 0).astype(int) for v in VALUES]),
-    "both directions": lambda: ESNClassifier(**SMALL, bidirectional=True).fit(X, LABELS),
-    "values": lambda: ESNRegressor(**SMALL).fit(X, VALUES),
-    "one value": lambda: ESNRegressor(**SMALL).fit(X, [v[:, 0] for v in VALUES]),
-    "gaps": lambda: ESNRegressor(**SMALL, missing="carry").fit(X, VALUES),
-    "forecaster": lambda: ESNForecaster(**SMALL, washout=5, method="closed_loop").fit(WAVE),
+    "classifier": lambda: ESNClassifier(**grouped(SMALL)).fit(X, LABELS),
+    "one per sequence": lambda: ESNClassifier(pooling="mean", **grouped(SMALL)).fit(X, ["up", "down"] * 3),
+    "label sets": lambda: ESNClassifier(readout="ridge", **grouped(SMALL)).fit(
+        X, [(v > 0).astype(int) for v in VALUES]
+    ),
+    "both directions": lambda: ESNClassifier(bidirectional=True, **grouped(SMALL)).fit(X, LABELS),
+    "values": lambda: ESNRegressor(**grouped(SMALL)).fit(X, VALUES),
+    "one value": lambda: ESNRegressor(**grouped(SMALL)).fit(X, [v[:, 0] for v in VALUES]),
+    "gaps": lambda: ESNRegressor(missing="carry", **grouped(SMALL)).fit(X, VALUES),
+    "forecaster": lambda: ESNForecaster(washout=5, method="closed_loop", **grouped(SMALL)).fit(WAVE),
 }
 
 

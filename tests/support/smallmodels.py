@@ -7,6 +7,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.modelfile.schema import FORMAT
 from reliability import forging
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=6)
 VALUES = toys.echoes(sequences=6)[1]
@@ -14,20 +15,22 @@ ONE_EACH = ["up", "down"] * 3
 SMALL = {**toys.FAST, "hidden_units": 4, "connections": 2, "epochs": 1}
 
 MODELS = {
-    "strings": lambda: ESNClassifier(**SMALL).fit(X, LABELS),
-    "whole numbers": lambda: ESNClassifier(**SMALL, readout="ridge").fit(X, [(y == "low") * 5 - 2 for y in LABELS]),
-    "truth values": lambda: ESNClassifier(**SMALL).fit(X, [y == "low" for y in LABELS]),
-    "objects": lambda: ESNClassifier(**SMALL).fit(X, [y.astype(object) for y in LABELS]),
-    "one per sequence": lambda: ESNClassifier(**SMALL, pooling="last").fit(X, ONE_EACH),
-    "parts of time": lambda: ESNClassifier(**SMALL, pooling=3, bidirectional=True).fit(X, ONE_EACH),
-    "feedback": lambda: ESNClassifier(**SMALL, feedback=True).fit(X, LABELS),
-    "values": lambda: ESNRegressor(**SMALL, initial_state=np.full(4, 0.1)).fit(X, VALUES),
-    "one value": lambda: ESNRegressor(**SMALL, dtype="float64", leak=1.0).fit(X, [v[:, 0] for v in VALUES]),
-    "bare": lambda: ESNRegressor(**SMALL, bias_scaling=0.0, direct=False, learn="none").fit(X, VALUES),
+    "strings": lambda: ESNClassifier(**grouped(SMALL)).fit(X, LABELS),
+    "whole numbers": lambda: ESNClassifier(readout="ridge", **grouped(SMALL)).fit(
+        X, [(y == "low") * 5 - 2 for y in LABELS]
+    ),
+    "truth values": lambda: ESNClassifier(**grouped(SMALL)).fit(X, [y == "low" for y in LABELS]),
+    "objects": lambda: ESNClassifier(**grouped(SMALL)).fit(X, [y.astype(object) for y in LABELS]),
+    "one per sequence": lambda: ESNClassifier(pooling="last", **grouped(SMALL)).fit(X, ONE_EACH),
+    "parts of time": lambda: ESNClassifier(pooling=3, bidirectional=True, **grouped(SMALL)).fit(X, ONE_EACH),
+    "feedback": lambda: ESNClassifier(feedback=True, **grouped(SMALL)).fit(X, LABELS),
+    "values": lambda: ESNRegressor(**grouped(SMALL, initial_state=np.full(4, 0.1))).fit(X, VALUES),
+    "one value": lambda: ESNRegressor(dtype="float64", leak=1.0, **grouped(SMALL)).fit(X, [v[:, 0] for v in VALUES]),
+    "bare": lambda: ESNRegressor(learn="none", **grouped(SMALL, bias_scaling=0.0, direct=False)).fit(X, VALUES),
     "paper": lambda: ESNClassifier.paper(4, epochs=1).fit(X, LABELS),
-    "paths": lambda: ESNRegressor(**SMALL, ridge=np.array([0.1, 1.0]), random_state=None).fit(X, VALUES),
-    "a generator": lambda: ESNRegressor(**SMALL, random_state=np.random.default_rng(3)).fit(X, VALUES),
-    "NumPy settings": lambda: ESNRegressor(**SMALL, ridge=np.float32(0.1), washout=np.int64(1)).fit(X, VALUES),
+    "paths": lambda: ESNRegressor(ridge=np.array([0.1, 1.0]), random_state=None, **grouped(SMALL)).fit(X, VALUES),
+    "a generator": lambda: ESNRegressor(random_state=np.random.default_rng(3), **grouped(SMALL)).fit(X, VALUES),
+    "NumPy settings": lambda: ESNRegressor(ridge=np.float32(0.1), washout=np.int64(1), **grouped(SMALL)).fit(X, VALUES),
 }
 
 

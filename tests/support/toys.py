@@ -4,7 +4,23 @@ from dataclasses import replace
 
 import numpy as np
 
+from echolearn.fitting.parameters import DRAWING, LEARNING, LOOP_LEARNING
+
 FAST = {"hidden_units": 15, "connections": 4, "epochs": 3, "batch_size": 4, "validation_fraction": 0.0}
+
+
+def grouped(*several, **more):
+    """Return settings, later ones in place of earlier ones, with those of `learning` and `reservoir` in their dicts."""
+    found = {}
+    for settings in (*several, more):
+        for name, value in settings.items():
+            group = "learning" if name in {**LEARNING, **LOOP_LEARNING} else "reservoir" if name in DRAWING else None
+            inner = {name: value} if group else value
+            if group or (name in ("learning", "reservoir") and (value is None or isinstance(value, dict))):
+                found[group or name] = {**(found.get(group or name) or {}), **(inner or {})}
+            else:
+                found[name] = value
+    return found
 
 
 def echoes(seed=0, sequences=8, steps=(12, 25), n_in=2, delay=2):

@@ -11,6 +11,7 @@ from echolearn.speech import Corpus, FeatureRecipe, mfcc, with_differences
 from echolearn.speech._features import FrameList, first_frame, frame_count
 from echolearn.speech.recognition import Lexicon, Recognizer, estimate
 from echolearn.speech.recognition._decoder import learn_phone_task, word_task
+from toys import grouped
 
 RATE = 16_000
 TONES = {"sil": 0.0, "n": 300.0, "ow": 700.0, "y": 2600.0, "eh": 1500.0, "s": 5200.0}
@@ -105,7 +106,7 @@ def network(**settings):
     own, names = corpus(), np.array(STATE_NAMES)
     X, y = own.part("train")
     how = {"learn": "none", "readout": "ridge", "random_state": 0, **settings}
-    return ESNClassifier(30, **how).fit(X, [names[one] for one in y])
+    return ESNClassifier(30, **grouped(how)).fit(X, [names[one] for one in y])
 
 
 @cache

@@ -35,6 +35,7 @@ before = mark("VmRSS:")
 esn.fit(X, y)
 print(mark("VmHWM:") - before, estimated[-1])
 """
+LEARNED = {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "learning": {"batch_size": 50}}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -43,8 +44,11 @@ print(mark("VmHWM:") - before, estimated[-1])
     [
         ("ESNRegressor", {"hidden_units": 1200, "learn": "none", "ridge": 1e-6}),
         ("ESNRegressor", {"hidden_units": 2200, "learn": "none", "ridge": 1e-6}),
-        ("ESNRegressor", {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "batch_size": 50}),
-        ("ESNRegressor", {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "batch_size": 50, "bidirectional": True}),
+        ("ESNRegressor", LEARNED),
+        (
+            "ESNRegressor",
+            {"hidden_units": 1000, "epochs": 1, "ridge": 1.0, "learning": {"batch_size": 50}, "bidirectional": True},
+        ),
         ("ESNClassifier", {"hidden_units": 700, "learn": "none", "readout": "softmax"}),
     ],
 )
@@ -114,7 +118,7 @@ def test_a_fit_that_needs_more_memory_than_is_free_is_refused_with_numbers(monke
         ESNRegressor(20_000, learn="none").fit(X, Y)
     monkeypatch.setattr(cost_model, "available_memory", lambda: 5e6)
     with pytest.raises(MemoryError, match=r"5 MB are free.*batch_size.*dtype=float32"):
-        ESNClassifier(50, dtype="float64", batch_size=8).fit(X, [(y[:, 0] > 0) * 1 for y in Y])
+        ESNClassifier(50, dtype="float64", learning={"batch_size": 8}).fit(X, [(y[:, 0] > 0) * 1 for y in Y])
 
 
 def test_nothing_is_refused_if_the_free_memory_is_unknown(monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 import toys
 from echolearn import ESNRegressor
 from echolearn.training.history import History
+from toys import grouped
 
 X, VALUES = toys.echoes(sequences=8)
 
@@ -22,7 +23,7 @@ def test_a_history_prints_as_a_table_with_right_aligned_columns():
 
 
 def test_a_fit_has_one_row_per_epoch_which_print_as_a_table():
-    esn = ESNRegressor(**{**toys.FAST, "validation_fraction": 0.25}).fit(X, VALUES)
+    esn = ESNRegressor(**grouped({**toys.FAST, "validation_fraction": 0.25})).fit(X, VALUES)
     wanted = {"epoch", "error", "valid_error", "spectral_radius", "gradient_W", "gradient_W_rec", "seconds"}
     for number, row in enumerate(esn.history_, 1):
         assert wanted <= set(row)
@@ -41,7 +42,7 @@ def test_a_fit_has_one_row_per_epoch_which_print_as_a_table():
 
 
 def test_a_fit_without_epochs_has_an_empty_history():
-    esn = ESNRegressor(**toys.FAST, learn="none").fit(X, VALUES)
+    esn = ESNRegressor(learn="none", **grouped(toys.FAST)).fit(X, VALUES)
     assert str(esn.history_) == "no epochs"
     assert len(esn.history_) == 0
     assert isinstance(esn.history_, History)

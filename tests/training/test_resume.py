@@ -14,6 +14,7 @@ from echolearn.readout.large import sketch, trackers
 from echolearn.training.objectives.ridge import RidgeObjective
 from echolearn.training.optimizers import LearnedWeights
 from reliability import forging
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -85,8 +86,8 @@ def test_cut_off_after_every_state_it_ends_in_the_same_bits(kind, tmp_path, monk
         monkeypatch.setattr(sketch, "SAMPLE_FRAMES", 40)
         monkeypatch.setattr(trackers, "BATCHES_PER_SKETCH", 2)
         how["batch_size"] = how["batch_size"] and 2  # several mini-batches per sketch
-    straight = estimator(**how).fit(X, y)
-    resumed, cuts = cut_after_every_state(lambda: estimator(**how), X, y, tmp_path, monkeypatch)
+    straight = estimator(**grouped(how)).fit(X, y)
+    resumed, cuts = cut_after_every_state(lambda: estimator(**grouped(how)), X, y, tmp_path, monkeypatch)
     same(resumed, straight)
     assert cuts > how["epochs"] + how.get("refine_epochs", 0)  # some inside epochs
 
@@ -106,9 +107,9 @@ def test_cut_off_it_returns_to_the_same_safe_weights(trouble, tmp_path, monkeypa
         monkeypatch.setattr(LearnedWeights, "step", diverging)
     how = {**toys.FAST, "hidden_units": 12, "epochs": 4}
     with pytest.warns(TrainingWarning, match=r"too far.*tried again|explode"):
-        straight = ESNRegressor(**how).fit(X, VALUES)
+        straight = ESNRegressor(**grouped(how)).fit(X, VALUES)
     with pytest.warns(TrainingWarning):
-        resumed, _ = cut_after_every_state(lambda: ESNRegressor(**how), X, VALUES, tmp_path, monkeypatch)
+        resumed, _ = cut_after_every_state(lambda: ESNRegressor(**grouped(how)), X, VALUES, tmp_path, monkeypatch)
     same(resumed, straight)
 
 
@@ -117,11 +118,13 @@ def test_cut_off_it_returns_to_the_same_safe_weights(trouble, tmp_path, monkeypa
 def test_a_fit_interrupted_between_epochs_ends_in_the_same_bits(estimator, kind, tmp_path):
     y = LABELS if estimator is ESNClassifier else VALUES
     how = {**toys.FAST, "epochs": 6, "patience": None, **KINDS[kind]}
-    straight = estimator(**how).fit(X, y)
+    straight = estimator(**grouped(how)).fit(X, y)
     with pytest.raises(KeyboardInterrupt):
-        estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=toys.interrupt_at(3))
+        estimator(**grouped(how)).fit(X, y, checkpoint=tmp_path / "kept", callback=toys.interrupt_at(3))
     seen = []
-    resumed = estimator(**how).fit(X, y, checkpoint=tmp_path / "kept", callback=lambda r: seen.append(r["epoch"]))
+    resumed = estimator(**grouped(how)).fit(
+        X, y, checkpoint=tmp_path / "kept", callback=lambda r: seen.append(r["epoch"])
+    )
     assert seen == [4, 5, 6]
     same(resumed, straight)
     assert len(list((tmp_path / "kept").glob("*.safetensors"))) == KEPT_STATES
@@ -129,20 +132,24 @@ def test_a_fit_interrupted_between_epochs_ends_in_the_same_bits(estimator, kind,
 
 def test_a_damaged_newest_state_falls_back_to_the_one_before(tmp_path):
     how = {**toys.FAST, "epochs": 5}
-    straight = ESNRegressor(**how).fit(X, VALUES)
-    ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 3)
+    straight = ESNRegressor(**grouped(how)).fit(X, VALUES)
+    ESNRegressor(**grouped(how)).fit(X, VALUES, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 3)
     newest = sorted(tmp_path.iterdir())[-1]
     newest.write_bytes(newest.read_bytes()[:-10])
     seen = []
     with pytest.warns(CheckpointWarning, match=rf"{newest.name} is damaged"):
-        resumed = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"]))
+        resumed = ESNRegressor(**grouped(how)).fit(
+            X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"])
+        )
     assert seen == [3, 4, 5]
     np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
 
 
 def files_at_3(folder, **how):
     """Return the files of a fit that was stopped after its third epoch."""
-    ESNRegressor(**{**toys.FAST, **how}).fit(X, VALUES, checkpoint=folder, callback=lambda row: row["epoch"] == 3)
+    ESNRegressor(**grouped({**toys.FAST, **how})).fit(
+        X, VALUES, checkpoint=folder, callback=lambda row: row["epoch"] == 3
+    )
     return sorted(folder.iterdir())
 
 
@@ -153,7 +160,7 @@ def test_arrays_that_this_fit_does_not_have_are_refused(name, tmp_path):
         tensors, facts = forging.taken_apart(file.read_bytes(), CHECKPOINT)
         file.write_bytes(forging.written(({**tensors, name: np.ones((7, 7))}, facts), CHECKPOINT))
     with pytest.raises(CheckpointError, match=r"cannot resume from .*has shape \(7, 7\).*start anew"):
-        ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+        ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
 
 
 MIDWAY = {"before": np.random.default_rng(0).bit_generator.state, "done": 99, "error": 0.0, "n": 1.0}
@@ -178,25 +185,27 @@ def test_a_state_that_makes_no_sense_is_refused(changes, tmp_path):
         facts["state"] |= changes
         file.write_bytes(forging.written((tensors, facts), CHECKPOINT))
     with pytest.raises(CheckpointError, match=r"cannot resume from .*another checkpoint folder to start anew"):
-        ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+        ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
 
 
 def test_if_all_states_are_damaged_the_fit_starts_anew_and_saves_its_own(tmp_path):
     how = {**toys.FAST, "epochs": 4}
-    straight = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path)
+    straight = ESNRegressor(**grouped(how)).fit(X, VALUES, checkpoint=tmp_path)
     for path in tmp_path.iterdir():
         path.write_bytes(b"")
     with pytest.warns(CheckpointWarning):
-        ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 2)
+        ESNRegressor(**grouped(how)).fit(X, VALUES, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 2)
     seen = []
-    resumed = ESNRegressor(**how).fit(X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"]))
+    resumed = ESNRegressor(**grouped(how)).fit(
+        X, VALUES, checkpoint=tmp_path, callback=lambda r: seen.append(r["epoch"])
+    )
     assert seen == [3, 4]
     same(resumed, straight)
 
 
 def test_unfinished_files_of_a_killed_fit_are_removed(tmp_path):
     (tmp_path / ".state-000000002.safetensors.abc.part").write_bytes(b"half")
-    ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
     assert [path.name for path in sorted(tmp_path.iterdir())] == [f"state-00000000{k}.safetensors" for k in (2, 3)]
 
 
@@ -204,7 +213,7 @@ def test_a_generator_is_recognised_by_its_state(tmp_path):
     def fit(bits, drawn):
         rng = np.random.Generator(bits(5))
         rng.random(drawn)
-        return ESNRegressor(**toys.FAST, random_state=rng).fit(X, VALUES, checkpoint=tmp_path / bits.__name__)
+        return ESNRegressor(random_state=rng, **grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path / bits.__name__)
 
     for bits in (np.random.PCG64, np.random.MT19937):
         same(fit(bits, 0), fit(bits, 0))
@@ -222,45 +231,45 @@ def test_a_generator_is_recognised_by_its_state(tmp_path):
     ],
 )
 def test_other_settings_are_refused_with_their_differences(changes, named, tmp_path):
-    ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match=rf"by another fit \(.*{named}.*another checkpoint folder"):
-        ESNRegressor(**{**toys.FAST, **changes}).fit(X, VALUES, checkpoint=tmp_path)
+        ESNRegressor(**grouped({**toys.FAST, **changes})).fit(X, VALUES, checkpoint=tmp_path)
 
 
 def test_another_number_of_threads_is_refused_where_the_bits_depend_on_it(tmp_path, monkeypatch):
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
-    ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
     now = thread_count()
     monkeypatch.setattr(solver, "thread_count", lambda: now + 1)
     with pytest.raises(CheckpointError, match=f"threads: {now} then, {now + 1} now"):
-        ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+        ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
 
 
 def test_long_lists_of_numbers_are_compared_completely(tmp_path):
     """As text NumPy would leave out the middle of them."""
     ridges = np.geomspace(1e-8, 1, 2000)
-    ESNRegressor(**toys.FAST, ridge=ridges).fit(X, VALUES, checkpoint=tmp_path)
+    ESNRegressor(ridge=ridges, **grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
     ridges[1000] *= 2
     with pytest.raises(CheckpointError, match="ridge"):
-        ESNRegressor(**toys.FAST, ridge=ridges).fit(X, VALUES, checkpoint=tmp_path)
+        ESNRegressor(ridge=ridges, **grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
 
 
 def test_other_data_are_refused(tmp_path):
-    ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
     other = [x.copy() for x in X]
     other[3][2, 1] += 1e-6
     with pytest.raises(CheckpointError, match="data: "):
-        ESNRegressor(**toys.FAST).fit(other, VALUES, checkpoint=tmp_path)
+        ESNRegressor(**grouped(toys.FAST)).fit(other, VALUES, checkpoint=tmp_path)
 
 
 def test_verbose_may_differ_and_a_finished_fit_is_not_repeated(tmp_path, capsys):
-    first = ESNRegressor(**toys.FAST).fit(X, VALUES, checkpoint=tmp_path)
+    first = ESNRegressor(**grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)
     seen = []
-    again = ESNRegressor(**toys.FAST, verbose=1).fit(X, VALUES, checkpoint=tmp_path, callback=seen.append)
+    again = ESNRegressor(verbose=1, **grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path, callback=seen.append)
     assert seen == []
     np.testing.assert_array_equal(again.network_.readout.U, first.network_.readout.U)
 
 
 def test_without_a_seed_there_is_nothing_to_resume_from(tmp_path):
     with pytest.raises(ValueError, match=r"random_state=None.*Give a random_state"):
-        ESNRegressor(**toys.FAST, random_state=None).fit(X, VALUES, checkpoint=tmp_path)
+        ESNRegressor(random_state=None, **grouped(toys.FAST)).fit(X, VALUES, checkpoint=tmp_path)

@@ -14,6 +14,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, FrameWise
 from echolearn.metrics import scorer
 from echolearn.tuning import tune
+from toys import grouped
 
 X, VALUES = toys.echoes(sequences=12)
 _, LABELS = toys.labels(sequences=12)
@@ -23,23 +24,23 @@ FIXED = {**SMALL, "learn": "none"}
 
 
 def test_the_first_trial_has_the_estimators_own_settings():
-    found = tune(ESNClassifier(**FIXED, spectral_radius=0.7), X, LABELS, trials=2, refit=False)
+    found = tune(ESNClassifier(spectral_radius=0.7, **grouped(FIXED)), X, LABELS, trials=2, refit=False)
     assert found.trials[0].settings["spectral_radius"] == pytest.approx(0.7)
     assert found.trials[0].settings["leak"] == (0.03, 0.9)
     assert found.estimator is None
 
 
 def test_the_score_is_the_mean_over_folds_and_the_best_is_refitted():
-    found = tune(ESNClassifier(**FIXED), X, LABELS, space={"spectral_radius": (0.2, 1.2)}, trials=3, folds=2)
+    found = tune(ESNClassifier(**grouped(FIXED)), X, LABELS, space={"spectral_radius": (0.2, 1.2)}, trials=3, folds=2)
     for trial in found.trials:
         scores = []
         for train, test in KFold(2, shuffle=True, random_state=0).split(X):
-            esn = ESNClassifier(**{**FIXED, **trial.settings})
+            esn = ESNClassifier(**grouped({**FIXED, **trial.settings}))
             esn.fit([X[i] for i in train], [LABELS[i] for i in train])
             scores.append(esn.score([X[i] for i in test], [LABELS[i] for i in test]))
         assert trial.score == pytest.approx(np.mean(scores))
     assert found.best_score == max(t.score for t in found.trials)
-    again = ESNClassifier(**{**FIXED, **found.best_settings}).fit(X, LABELS)
+    again = ESNClassifier(**grouped({**FIXED, **found.best_settings})).fit(X, LABELS)
     np.testing.assert_array_equal(found.estimator.readout_weights_, again.readout_weights_)
 
 
@@ -67,14 +68,14 @@ def test_trials_that_lag_behind_are_stopped_after_an_epoch():
 
 
 def test_a_trial_has_the_held_out_error_of_every_epoch():
-    found = tune(ESNClassifier(**SMALL), X, LABELS, trials=1, validation=(X[:3], LABELS[:3]))
-    esn = ESNClassifier(**SMALL).fit(X, LABELS, validation=(X[:3], LABELS[:3]))
+    found = tune(ESNClassifier(**grouped(SMALL)), X, LABELS, trials=1, validation=(X[:3], LABELS[:3]))
+    esn = ESNClassifier(**grouped(SMALL)).fit(X, LABELS, validation=(X[:3], LABELS[:3]))
     assert found.trials[0].curve == pytest.approx([row["valid_error"] for row in esn.history_])
     assert found.best_score == pytest.approx(esn.score(X[:3], LABELS[:3]))
 
 
 def test_pipelines_regressors_and_scorers():
-    pipeline = make_pipeline(FrameWise(StandardScaler()), ESNRegressor(**{**toys.FAST, "hidden_units": 8}))
+    pipeline = make_pipeline(FrameWise(StandardScaler()), ESNRegressor(**grouped({**toys.FAST, "hidden_units": 8})))
     space = {"leak": [0.3, 1.0], "framewise__transformer__with_mean": [True, False]}
     found = tune(pipeline, X, VALUES, trials=2, folds=2, space=space, scoring=scorer("neg_nrmse"))
     assert set(found.best_settings) == {"esnregressor__leak", "framewise__transformer__with_mean"}
@@ -83,7 +84,7 @@ def test_pipelines_regressors_and_scorers():
 
 
 def test_with_one_label_per_sequence_every_fold_has_every_class():
-    found = tune(ESNClassifier(**FIXED), RISING_X, RISING, trials=2, folds=5, space={"pooling": ["last", 3]})
+    found = tune(ESNClassifier(**grouped(FIXED)), RISING_X, RISING, trials=2, folds=5, space={"pooling": ["last", 3]})
     assert found.best_score > 0.8
 
 
@@ -106,9 +107,9 @@ def test_one_long_series_is_searched_on_folds_that_follow_each_other(monkeypatch
 
 def test_too_few_sequences_are_reported():
     with pytest.raises(ValueError, match=r"3 folds of 1 sequence.*validation=\(X, y\)"):
-        tune(ESNClassifier(**FIXED), X[0], LABELS[0])
+        tune(ESNClassifier(**grouped(FIXED)), X[0], LABELS[0])
     with pytest.raises(ValueError, match="5 folds of 3"):
-        tune(ESNClassifier(**FIXED), X[:3], LABELS[:3], folds=5)
+        tune(ESNClassifier(**grouped(FIXED)), X[:3], LABELS[:3], folds=5)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_too_few_sequences_are_reported():
 )
 def test_impossible_arguments_are_reported(arguments, word):
     with pytest.raises((ValueError, TypeError), match=word):
-        tune(ESNClassifier(**FIXED), X, LABELS, **arguments)
+        tune(ESNClassifier(**grouped(FIXED)), X, LABELS, **arguments)
 
 
 def test_something_other_than_an_estimator_is_refused():
@@ -140,7 +141,10 @@ def test_a_failed_trial_is_not_taken_for_a_finished_one(tmp_path):
             raise RuntimeError("no score today")
         return estimator.score(X, y)
 
-    esn, how = ESNClassifier(**FIXED, spectral_radius=0.7), {"storage": tmp_path / "search.sqlite", "refit": False}
+    esn, how = (
+        ESNClassifier(spectral_radius=0.7, **grouped(FIXED)),
+        {"storage": tmp_path / "search.sqlite", "refit": False},
+    )
     with pytest.raises(RuntimeError):
         tune(esn, X, LABELS, trials=2, scoring=broken_once, **how)
     found = tune(esn, X, LABELS, trials=2, scoring=broken_once, **how)
@@ -149,7 +153,7 @@ def test_a_failed_trial_is_not_taken_for_a_finished_one(tmp_path):
 
 
 def test_a_score_that_is_not_finite_counts_as_stopped_early():
-    found = tune(ESNClassifier(**FIXED), X, LABELS, trials=2, scoring=lambda *_: float("nan"), refit=False)
+    found = tune(ESNClassifier(**grouped(FIXED)), X, LABELS, trials=2, scoring=lambda *_: float("nan"), refit=False)
     assert [t.score for t in found.trials] == [None, None]
 
 
@@ -190,7 +194,7 @@ FIXED_study = {**toys.FAST, "hidden_units": 8, "readout": "ridge", "learn": "non
 
 
 def test_a_search_resumes_after_its_last_trial(tmp_path, capsys):
-    esn, path = ESNClassifier(**FIXED_study), tmp_path / "search.sqlite"
+    esn, path = ESNClassifier(**grouped(FIXED_study)), tmp_path / "search.sqlite"
     first = tune(esn, X_study, LABELS, trials=3, storage=path, refit=False)
     more = tune(esn, X_study, LABELS, trials=5, storage=path, refit=False, verbose=1)
     assert more.trials[:3] == first.trials
@@ -203,12 +207,12 @@ def test_a_search_resumes_after_its_last_trial(tmp_path, capsys):
 
 def test_resuming_with_other_data_or_settings_is_refused(tmp_path):
     path = tmp_path / "search.sqlite"
-    tune(ESNClassifier(**FIXED_study), X_study, LABELS, trials=1, storage=path, refit=False)
+    tune(ESNClassifier(**grouped(FIXED_study)), X_study, LABELS, trials=1, storage=path, refit=False)
     with pytest.raises(ValueError, match="holds another search: data differ"):
-        tune(ESNClassifier(**FIXED_study), [2 * x for x in X_study], LABELS, storage=path)
+        tune(ESNClassifier(**grouped(FIXED_study)), [2 * x for x in X_study], LABELS, storage=path)
     with pytest.raises(ValueError, match="estimator differ"):
-        tune(ESNClassifier(**{**FIXED_study, "direct": False}), X_study, LABELS, storage=path)
+        tune(ESNClassifier(**grouped({**FIXED_study, "direct": False})), X_study, LABELS, storage=path)
     with pytest.raises(ValueError, match="space"):
-        tune(ESNClassifier(**FIXED_study), X_study, LABELS, storage=path, space={"leak": [0.05, 1.0]})
+        tune(ESNClassifier(**grouped(FIXED_study)), X_study, LABELS, storage=path, space={"leak": [0.05, 1.0]})
     with pytest.raises(ValueError, match="its folder does not exist"):
-        tune(ESNClassifier(**FIXED_study), X_study, LABELS, storage=tmp_path / "none" / "search.sqlite")
+        tune(ESNClassifier(**grouped(FIXED_study)), X_study, LABELS, storage=tmp_path / "none" / "search.sqlite")

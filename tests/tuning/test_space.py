@@ -30,8 +30,8 @@ def test_a_space_that_is_no_mapping_is_refused():
 
 
 def test_fixed_networks_have_no_step_size_to_search():
-    assert "step_size" not in checked_space(ESNClassifier(learn="none"), None)
-    assert "step_size" in checked_space(ESNClassifier(), None)
+    assert "learning__step_size" not in checked_space(ESNClassifier(learn="none"), None)
+    assert "learning__step_size" in checked_space(ESNClassifier(), None)
     assert LEARNED_WEIGHTS_SPACE.keys() >= FIXED_WEIGHTS_SPACE.keys()
 
 
@@ -46,4 +46,4 @@ def test_initial_values_are_those_inside_the_space():
     assert values["spectral_radius"] == 0.7
     assert "input_scaling" not in values  # 5 is outside of its range
     assert values["leak"] == 3  # choices are stored by their index
-    assert values["step_size"] == pytest.approx(0.01)  # the default that None stands for
+    assert values["learning__step_size"] == pytest.approx(0.01)  # the default that None stands for

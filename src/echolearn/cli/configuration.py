@@ -10,6 +10,7 @@ from typing import Any
 from echolearn.validation import check_name
 
 Settings = dict[str, Any]  # values of TOML
+NO_GROUPS: Mapping[str, Iterable[str]] = {}
 
 
 def read(path: Path) -> Settings:
@@ -40,25 +41,41 @@ def options_and_tables(
 
 
 def assignments(texts: Iterable[str]) -> Settings:
-    """Parse `name=value` texts. Values are written as in TOML; words need no quotes."""
+    """Parse `name=value` and `learning.step_size=0.01`. Values are written as in TOML; words need no quotes."""
     settings: Settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise ValueError(f"--set {text}: expected name=value, such as spectral_radius=0.95")
+        group, dot, key = name.strip().partition(".")
         try:
-            settings[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+            parsed = tomllib.loads(f"value = {value}")["value"]
         except (ValueError, RecursionError):
-            settings[name.strip()] = value.strip()
+            parsed = value.strip()
+        if dot:
+            settings[group] = {**(settings[group] if isinstance(settings.get(group), dict) else {}), key: parsed}
+        else:
+            settings[group] = parsed
     return settings
 
 
-def estimator_settings(assigned: Mapping[str, object], known: Iterable[str], where: str) -> Settings:
-    """Return settings with checked names and Python's values: "none" as None, which TOML lacks; `leak` as a pair."""
-    known = set(known) - {"hidden_units", "initial_state", "reservoir"}
+def estimator_settings(
+    assigned: Mapping[str, object], known: Iterable[str], where: str, groups: Mapping[str, Iterable[str]] = NO_GROUPS
+) -> Settings:
+    """Return settings with checked names and Python's values: "none" as None, which TOML lacks; `leak` as a pair.
+
+    groups: the names inside of settings that are tables themselves.
+    """
+    known = set(known) - {"hidden_units", "initial_state"}
     settings: Settings = {}
+    homes = {key: group for group, keys in groups.items() for key in keys}
     for name, value in assigned.items():
-        check_name(name, known, where)
+        if name in homes:
+            raise ValueError(f"{where}: {name} is part of {homes[name]}: write {homes[name]}.{name} = ...")
+        check_name(name, {*known, *homes}, where)
+        if isinstance(value, dict) and name in groups:
+            settings[name] = estimator_settings(value, groups[name], f"{where} {name}")
+            continue
         if isinstance(value, str) and value.lower() == "none" and name != "learn":
             value = None
         settings[name] = tuple(value) if name == "leak" and isinstance(value, list) else value

@@ -158,6 +158,8 @@ def _is_matrix(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name!r}: {_shown(entry)}" for name, entry in value.items()) + "}"
     return f"an array of shape {value.shape}" if _is_matrix(value) else f"{value!r:.80}"  # type: ignore[attr-defined]
 
 

@@ -52,17 +52,19 @@ def table_settings(ctx: click.Context, table: str) -> configuration.Settings:
 def _estimator_settings(settings: configuration.Settings, where: str) -> configuration.Settings:
     from echolearn.estimators import ESNClassifier  # slow, and not needed for --help
 
-    return configuration.estimator_settings(settings, ESNClassifier().get_params(deep=False), where)
+    known = ESNClassifier().get_params(deep=False)
+    return configuration.estimator_settings(settings, known, where, ESNClassifier.groups)
 
 
 def network_changes(
     ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int
 ) -> configuration.Settings:
     """Return settings other than the defaults: from options, then the configuration file, then --set."""
+    from echolearn.fitting.parameters import merged_settings  # slow, and not needed for --help
+
     changes: configuration.Settings = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
-    return (
-        changes | table_settings(ctx, "estimator") | _estimator_settings(configuration.assignments(settings), "--set")
-    )
+    given = _estimator_settings(configuration.assignments(settings), "--set")
+    return merged_settings(changes, table_settings(ctx, "estimator"), given)
 
 
 def whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
@@ -121,7 +123,7 @@ def network_options(units: int) -> Decorator:
         click.option("--epochs", type=click.IntRange(min=0),
                      help="Epochs of learning.  [default: as many as the data need]"),
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="Any parameter of ESNClassifier; may be given several times."),
+                     help="Any parameter of ESNClassifier, as learning.step_size=0.01; may be given several times."),
         click.option("--seed", type=int, default=0, show_default=True, help="The seed of the network."),
     )  # fmt: skip
 

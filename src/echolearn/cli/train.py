@@ -30,6 +30,7 @@ from echolearn.cli.progress import FitDisplay, stderr
 from echolearn.cluster.connection import use_engine
 from echolearn.display.progress import clock
 from echolearn.estimators import ESNClassifier
+from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import fit_fingerprint
 from echolearn.paper.fits import FitResult, confusion_counts, fit_and_test, planned_epochs
@@ -116,7 +117,7 @@ def _kind(synthetic: bool) -> str:
 
 def check_training(model: Path, estimator: ESNClassifier) -> None:
     """Check the settings and the place of the model file, before anything slow begins."""
-    check_parameters(estimator.get_params(deep=False))
+    check_parameters(flat_settings(estimator))
     if model.is_dir() or not model.absolute().parent.is_dir():
         raise ValueError(f"{model} cannot be written: its folder does not exist, or it is a folder itself.")
 

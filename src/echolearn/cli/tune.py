@@ -14,6 +14,7 @@ from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options
 from echolearn.estimators import ESNClassifier
+from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.fits import warnings_as_notes
@@ -62,7 +63,7 @@ def tune_on_corpus(
 
     `chosen` are the settings that the user chose; `best.toml` repeats them beside those that were found.
     """
-    check_parameters(estimator.get_params(deep=False))
+    check_parameters(flat_settings(estimator))
     parts = CorpusParts.load(corpus)
     if not parts.valid_known[0]:
         raise ValueError(f"{corpus.name}: every validation utterance has states that no training frame has.")
@@ -86,7 +87,11 @@ def tune_on_corpus(
 
 def as_toml(units: int, settings: Mapping[str, object]) -> str:
     """Return a configuration file for `echolearn train --config`."""
-    lines = [f"{name} = {_toml_value(value)}" for name, value in sorted(settings.items())]
+    flat: dict[str, object] = {}
+    for name, value in settings.items():
+        inside = value if isinstance(value, Mapping) else {}
+        flat |= {f"{name}.{key}": entry for key, entry in inside.items()} or {name.replace("__", "."): value}
+    lines = [f"{name} = {_toml_value(value)}" for name, value in sorted(flat.items())]
     return "\n".join([f"units = {units}", "", "[estimator]", *lines, ""])
 
 

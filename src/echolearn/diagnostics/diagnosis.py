@@ -24,6 +24,7 @@ from echolearn.fitting.advice.baselines import (
 )
 from echolearn.fitting.codecs import ClassCodec, ValueCodec
 from echolearn.fitting.data import TargetRule
+from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.readout.network import hidden_states
 from echolearn.readout.ridge import squared_error
@@ -151,7 +152,7 @@ def diagnose(
             f"diagnose takes a fitted ESNClassifier or ESNRegressor, not {type(esn).__name__}. Of a Pipeline give its "
             "last step, with X as that step sees it."
         )
-    params = esn.get_params(deep=False)
+    params = flat_settings(esn)
     values = isinstance(esn, ESNRegressor)
     rule = TargetRule(values=values, ignore_label=params.get("ignore_label"))
     labelled = esn.outcome_of(X, y, lengths, rule)
@@ -312,7 +313,7 @@ def _units(case: _Case) -> Iterator[Finding]:
             "constant units",
             "warning",
             f"{still:.0%} of the units hardly change (standard deviation below {CONSTANT_DEVIATION:g}).",
-            f"Try input_scaling={4 * np.max(settings.input_scaling):g}, standardize=True, or activation='tanh'.",
+            f"Try input_scaling={4 * np.max(settings.input_scaling):g}, standardize=True, or tanh units.",
         )
     limit = {"tanh": 1.0, "sigmoid": 4.0}.get(network.reservoir.activation, 1.0)
     radius = spectral_radius_of(network.reservoir.W_rec)
@@ -321,7 +322,7 @@ def _units(case: _Case) -> Iterator[Finding]:
             "spectral radius",
             "note",
             f"The spectral radius of W_rec is {radius:.2f}: disturbances may grow.",
-            "Try renormalize=True, a smaller step_size, or spectral_radius=0.9.",
+            "Try learning={'renormalize': True}, a smaller step_size there, or spectral_radius=0.9.",
         )
 
 
@@ -416,7 +417,7 @@ def _learning(case: _Case) -> Iterator[Finding]:
         "learning",
         "note",
         f"None of {len(rows)} epochs was better on held-out data than the first ({rows[0]:.3g}; last {rows[-1]:.3g}).",
-        "Try a smaller step_size, more data, or learn='none', which is quicker.",
+        "Try a smaller step_size in `learning`, more data, or learn='none', which is quicker.",
     )
 
 

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn import cluster, runtime
 from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, PlotMixin, network_facts
-from echolearn.estimators._names import NamedSettings
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.advice.after import look_for_cold_start
 from echolearn.fitting.advice.baselines import Labelled, labelled
@@ -32,6 +31,7 @@ from echolearn.fitting.model import (
     unsettled_steps,
     warn_of_runaway,
 )
+from echolearn.fitting.parameters import GroupedSettings, flat_settings
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.modelfile.layout import Facts
 from echolearn.persistence.save import plan_of, save_model
@@ -118,7 +118,7 @@ class ModelViews:
         return network_facts(self.model_.network, self.model_.history, self.model_.settings["learn"])
 
 
-class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, NamedSettings):
+class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, GroupedSettings):
     """An estimator with one fitted network: `model_` holds all that was fitted, other attributes are views of it."""
 
     def _adopt(self, model: FittedModel, interrupted: bool) -> Self:
@@ -132,7 +132,7 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Named
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, weighing: Weighing, sample_weight: object
     ) -> Self:
         """Add sequences to the statistics of a ridge readout, and solve it again."""
-        settings = NetworkSettings.of(self.get_params(deep=False))
+        settings = NetworkSettings.of(flat_settings(self))
         known_statistics(self.model_)
         if is_remote_source(X):
             X, y = cluster.open_source(X, y)
@@ -393,4 +393,4 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Named
         check_is_fitted(self)
         if check_boolean("sums", sums):
             known_statistics(self.model_)
-        save_model(replace(self.model_, settings=self.get_params(deep=False)), path, statistics=sums)
+        save_model(replace(self.model_, settings=flat_settings(self)), path, statistics=sums)

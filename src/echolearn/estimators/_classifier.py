@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextlib import nullcontext
 from os import PathLike
 from typing import Any, Self
@@ -21,11 +21,11 @@ from echolearn.fitting.advice.scores import check_comparable, warn_of_poor_label
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, is_label_sets
 from echolearn.fitting.data import ClassWeight, FitData, OpenedTargets, TargetRule, Validation, Weighing
 from echolearn.fitting.fit import fit_model, open_fit
-from echolearn.fitting.settings import NetworkSettings, Parameters, check_each
+from echolearn.fitting.parameters import Parameters, flat_settings, merged_settings
+from echolearn.fitting.settings import NetworkSettings, check_each
 from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.sequences.targets import concatenate_targets
 from echolearn.streams._estimator import ClassifierStream
@@ -56,21 +56,15 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         How many networks the hidden units are split into. 1: one reservoir of all units. More: each network is fitted
         on its own, on one core, and they answer by the mean of their outputs, which often generalises better from 500
         units on. Fixed networks (``learn="none"``) form an ensemble too, each with its own readout.
-    reservoir : Reservoir, default=None
-        Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
-        initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
-        `hidden_units`, `activation`, `leak`, `feedback`, `bidirectional` and `initial_state`: leave these out. Settings
-        by which weights are drawn are not used. Its inputs are standardised if `standardize` is True. None: a random
-        reservoir.
+    reservoir : dict or Reservoir, default=None
+        How the reservoir is drawn, as a dict of arguments of `Reservoir.random`: `connections` (10), `topology`
+        ("random"), `activation` ("tanh"), `bias_scaling` (0.1), `feedback_scaling` (0.1), `initial_state` (zero). Or
+        your own `Reservoir` to begin with: its weights are learned as random ones are, or left as they are with
+        ``learn="none"``; it decides on `hidden_units`, `leak`, `feedback` and `bidirectional`, which are left out then.
+        Its inputs are standardised if `standardize` is True.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
-        (tanh) or 4 (sigmoid) a network without leak never forgets. None leaves a `topology` matrix unscaled.
-    connections : int, default=10
-        The number of units from which each unit receives connections. The cost of the recurrence grows with it; more
-        rarely help.
-    topology : str or square matrix, default="random"
-        Which units are connected: "random", "ring", "delay_line", "small_world", "orthogonal", "groups", "deep", or
-        your own matrix of shape (hidden_units, hidden_units), dense or sparse.
+        (tanh) or 4 (sigmoid) a network without leak never forgets. None leaves a matrix given as topology unscaled.
     bidirectional : bool, default=False
         Whether half of the units read every sequence from its end. For whole sequences, not for streams.
     standardize : bool, default=True
@@ -83,34 +77,16 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     input_scaling : float or array of shape (n_features,), default=0.1
         W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
         non-linear in the inputs, lower it if it needs long memory.
-    bias_scaling : float, default=0.1
-        The bias of the units is drawn uniformly from [-bias_scaling, bias_scaling]. 0: no bias.
     feedback : bool, default=False
         Whether the outputs of the previous step are fed back to the units through W_fb: the targets while fitting, the
         network's own outputs in a prediction.
-    feedback_scaling : float, default=0.1
-        W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
-    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
-        The activation function f of the units.
     leak : float, (float, float) or array of shape (hidden_units,), default=(0.03, 0.9)
         The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
         logarithm between its ends, an array has one per unit.
-    learn_leak : bool, default=True
-        Whether the leak of each unit is learned too.
-    plasticity : float, default=None
-        Adapts gain and bias of the units by intrinsic plasticity before learning, to a standard deviation (tanh) or
-        mean (sigmoid) of this size. None: no intrinsic plasticity.
-    initial_state : array of shape (hidden_units,), default=None
-        The state before the first step of every sequence. None: zero.
     washout : int or "auto", default=0
         Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
         state before them. Raise it if the initial transient disturbs the fit. "auto": a tenth of the steps, at most
         100, of fewer than five series of 100 steps or more with labels per step; 0 for others.
-    direct : bool, default=True
-        Whether the inputs are regressors of the readout beside the states (eq. 7).
-    fit_intercept : bool, default=True
-        Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
-        `intercept_` is zero.
     pooling : {"auto", "summary", "mean", "last"} or int, default="auto"
         With one target per sequence: how the states of a sequence become the regressors of the readout. "summary": of
         every unit the mean, deviation, extremes, last state, and shares of time above thresholds. Its units are drawn
@@ -128,42 +104,27 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     learn : {"both", "input", "none"}, default="both"
         Which weights are learned: W, W_rec, W_fb and the bias ("both"), all but W_rec ("input"), or only the readout
         ("none": a classical echo state network).
-    lookback : int, default=None
-        How many steps the gradient follows back in time (m in the paper). None: the whole sequence.
-    targets : {"all", "last"}, default="all"
-        Which frames of a block of `lookback` steps contribute to the gradient: all, or only the last one, as in the
-        paper.
-    gradient : {"exact", "printed"}, default="exact"
-        The exact gradient, or the formulas as they are printed in the paper, for comparison.
-    case : {2, 1}, default=2
-        The paper's Case 2 takes the gradient at a readout that is fresh for the current weights, Case 1 at an older
-        one.
-    optimizer : {"adam", "fista"}, default="adam"
-        How gradients become updates: Adam, or the paper's FISTA-like momentum (eq. 36, 37).
-    momentum : {"fista", "printed"}, default="fista"
-        The momentum factor of optimizer="fista": as Beck and Teboulle give it, or as the paper prints it.
-    step_size : float, default=None
-        The step size alpha at the start. None: 0.01 for Adam, less above 300 units, and six
-        times that if `batch_size` is "auto" and each epoch one update; 0.07 for FISTA.
     epochs : int, default=None
-        Passes over the training data while the weights are learned. None: 40 if each is one update (see `batch_size`),
+        Passes over the training data while the weights are learned. None: 40 if each is one update (see `learning`),
         otherwise enough for 400 updates, at least 8.
-    refine_epochs : int, default=5
-        Last epochs in which all weights, those of the softmax readout too, are learned on the cross entropy. Only with
-        one label per step.
-    batch_size : int, "auto" or None, default="auto"
-        Sequences per mini-batch. None: all of them, one update per epoch. "auto": all of them up to 20,000 steps in
-        all, where that is faster and better; 8 for more. A few long series are cut into windows then.
-    clip : float, default=None
-        The norm to which each gradient is shortened if it is longer. None: no clipping.
-    renormalize : bool, default=False
-        Whether W_rec is scaled back to `spectral_radius` after every epoch, as in the paper.
+    learning : dict, default=None
+        How weights are learned, where it differs from the defaults in parentheses. `step_size`: alpha at the start
+        (0.01 for Adam, less above 300 units, and six times that if `batch_size` is "auto" and each epoch one update;
+        0.07 for FISTA). `batch_size` ("auto"): sequences per mini-batch; None for all, one update per epoch; "auto"
+        for all up to 20,000 steps in all, 8 for more. `lookback` (None): how many steps the gradient follows back in
+        time, m in the paper; None for the whole sequence. `patience` ("auto"): epochs without a better validation
+        error after which learning stops; "auto" for a quarter of the epochs, at least 5; None for no early stopping.
+        `refine_epochs` (5): last epochs in which all weights, those of the softmax readout too, are learned on the
+        cross entropy; only with one label per step. `learn_leak` (True): whether the leak of each unit is learned.
+        For comparisons with the paper: `optimizer` ("adam", or "fista", eq. 36 and 37) with its `momentum` ("fista", or
+        "printed"); `clip` (None): the norm to which longer gradients are shortened; `renormalize` (False): W_rec is
+        scaled back to `spectral_radius` after every epoch; `gradient` ("exact", or "printed": the printed formulas);
+        `case` (2: the readout is fresh at every gradient; 1: it is an older one); `targets` ("all", or "last": only
+        the last frame of a block of `lookback` steps counts); `direct` (True): the readout sees the inputs too
+        (eq. 7); `fit_intercept` (True): the readout has an intercept. They can be searched as `learning__step_size`.
     validation_fraction : float, default=0.1
         The share of the sequences that is held out to decide on stopping, ridge and penalty; with fewer than five
         sequences, the last steps of each. The final readout is fitted to them too. 0: nothing is held out.
-    patience : int, "auto" or None, default="auto"
-        Epochs without a better validation error after which learning stops; "auto": a quarter of the epochs, at least
-        5. None: no early stopping.
     class_weight : "balanced", dict or None, default=None
         How much the labels of each class count, beside `sample_weight`. "balanced": as scikit-learn defines it, in
         inverse proportion to how often each class occurs. A dict from labels to weights, 1 for those that it lacks.
@@ -259,43 +220,22 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         hidden_units: int = 300,
         *,
         ensemble: int = 1,
-        reservoir: Reservoir | None = None,
+        reservoir: Reservoir | Mapping[str, object] | None = None,
         spectral_radius: float | None = 0.9,
-        connections: int = 10,
-        topology: Topology = "random",
         bidirectional: bool = False,
         standardize: bool = True,
         missing: str = "error",
         input_scaling: ArrayLike = 0.1,
-        bias_scaling: float = 0.1,
         feedback: bool = False,
-        feedback_scaling: float = 0.1,
-        activation: str = "tanh",
         leak: float | tuple[float, float] | Array = (0.03, 0.9),
-        learn_leak: bool = True,
-        plasticity: float | None = None,
-        initial_state: ArrayLike | None = None,
         washout: int | str = 0,
-        direct: bool = True,
-        fit_intercept: bool = True,
         pooling: Pooling = "auto",
         ridge: str | ArrayLike = "auto",
         readout: str = "softmax",
         learn: str = "both",
-        lookback: int | None = None,
-        targets: str = "all",
-        gradient: str = "exact",
-        case: int = 2,
-        optimizer: str = "adam",
-        momentum: str = "fista",
-        step_size: float | None = None,
         epochs: int | None = None,
-        refine_epochs: int = 5,
-        batch_size: int | str | None = "auto",
-        clip: float | None = None,
-        renormalize: bool = False,
+        learning: Mapping[str, object] | None = None,
         validation_fraction: float = 0.1,
-        patience: int | str | None = "auto",
         class_weight: ClassWeight = None,
         ignore_label: object = None,
         layout: str = "auto",
@@ -318,34 +258,36 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         hidden_units : int
             The number of hidden units.
         **changes : dict
-            Any parameter of the classifier, in place of the paper's. ``learn="none"`` is its fixed network;
-            ``learn="input", lookback=1`` and ``learn="both", lookback=1`` or ``3`` are the columns of its table.
+            Any parameter of the classifier, in place of the paper's; `learning` and `reservoir` are completed by those
+            of the paper. ``learn="none"`` is its fixed network; ``learn="input", learning={"lookback": 1}`` and
+            ``learn="both"`` with a lookback of 1 or 3 are the columns of its table.
 
         Returns
         -------
         ESNClassifier
             The classifier, not yet fitted.
         """
-        own: Parameters = {
+        settings: Parameters = {
             "standardize": False,
+            "reservoir": {"activation": "sigmoid", "bias_scaling": 0.0},
             "spectral_radius": 3.9,
-            "activation": "sigmoid",
             "leak": 1.0,
-            "learn_leak": False,
-            "bias_scaling": 0.0,
             "ridge": 1e-8,
             "readout": "ridge",
-            "lookback": 3,
-            "optimizer": "fista",
-            "step_size": 0.07,
             "epochs": 40,
-            "batch_size": None,
-            "clip": 8.0,
-            "renormalize": True,
+            "learning": {
+                "step_size": 0.07,
+                "batch_size": None,
+                "lookback": 3,
+                "patience": None,
+                "learn_leak": False,
+                "optimizer": "fista",
+                "clip": 8.0,
+                "renormalize": True,
+            },
             "validation_fraction": 0.0,
-            "patience": None,
         }
-        return cls(hidden_units, **{**own, **changes})
+        return cls(hidden_units, **merged_settings(settings, changes))
 
     def fit(
         self,
@@ -444,7 +386,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         ESNClassifier
             The estimator itself.
         """
-        networks = NetworkSettings.of(self.get_params(deep=False)).networks()
+        networks = NetworkSettings.of(flat_settings(self)).networks()
         if networks > 1:
             raise ValueError(
                 f"partial_fit adds to the statistics of one readout of all units, and these {self.hidden_units} are "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators._base import ModelViews, store_parameters
 from echolearn.estimators._display import ExportMixin, NotebookMixin, plot_network
-from echolearn.estimators._names import NamedSettings
 from echolearn.fitting.advice.scores import warn_of_poor_values
+from echolearn.fitting.parameters import LOOP_DRAWING, LOOP_LEARNING, GroupedSettings, Parameters, flat_settings
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback
 from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
@@ -25,6 +26,7 @@ from echolearn.forecasting.seasons import check_time_index, seasons_of_index
 from echolearn.forecasting.series import SeriesData, time_index
 from echolearn.persistence.save import save_model
 from echolearn.readout.network import Network
+from echolearn.reservoir import Reservoir
 from echolearn.streams._forecaster import ForecastStream
 from echolearn.validation import Answers, Array, SequencesLike, check_integer, is_number
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:  # an optional dependency
 LOOP_RIDGES = tuple(10.0 ** np.arange(-11, 2))
 
 
-class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
+class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     """An echo state network that continues a series: in a closed loop, or by direct forecasts of every horizon.
 
     **Closed loop**, for series that follow dynamics of their own (chaos, waves, driven systems). The input at step t is
@@ -55,32 +57,22 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
     ----------
     hidden_units : int, default=100
         The number of hidden units N. More units fit more, cost more, and need more data.
+    reservoir : dict, default=None
+        How the reservoir is drawn, as a dict of arguments of `Reservoir.random`: `connections` (10), `topology`
+        ("random"), `activation` ("tanh"), `bias_scaling` (0.1), `initial_state` (zero).
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
-        (tanh) or 4 (sigmoid) a network without leak never forgets. None leaves a `topology` matrix unscaled.
-    connections : int, default=10
-        The number of units from which each unit receives connections. The cost of the recurrence grows with it; more
-        rarely help.
+        (tanh) or 4 (sigmoid) a network without leak never forgets. None leaves a matrix given as topology unscaled.
     input_scaling : float or array of shape (n_features,), default=0.5
         W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
         non-linear in the inputs, lower it if it needs long memory.
-    bias_scaling : float, default=0.1
-        The bias of the units is drawn uniformly from [-bias_scaling, bias_scaling]. 0: no bias.
-    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
-        The activation function f of the units.
     leak : float or (float, float), default=(0.3, 1.0)
         The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
         logarithm between its ends.
-    learn_leak : bool, default=True
-        Whether the leak of each unit is learned too.
-    initial_state : array of shape (hidden_units,), default=None
-        The state before the first step of every sequence. None: zero.
-    washout : int, default=50
+    washout : int or "auto", default=50
         Steps at the start of each sequence that are not learned from and not scored on while fitting. Raise it if the
         initial transient disturbs the fit.
-    direct : bool, default=True
-        Whether the inputs are regressors of the readout beside the states (eq. 7).
-    noise : float, default=0.0
+    input_noise : float, default=0.0
         Standard deviation of Gaussian noise on the inputs x_t that the network learns from (not on its targets), in
         units of the series' standard deviation. It moves the states as the network's own errors will in a closed loop,
         which should steady forecasts that run away.
@@ -99,10 +91,6 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
     log : bool or "auto", default="auto"
         Whether direct forecasts are made in logarithms, so that trend and season multiply. "auto": weighted likewise,
         where all values are positive.
-    topology : str or matrix of shape (hidden_units, hidden_units), default="random"
-        The pattern of connections, as for the other estimators.
-    plasticity : float, default=None
-        The spread of the units' outputs that intrinsic plasticity aims at before learning. None: no plasticity.
     ridge : float, list of float, or "auto", default="auto"
         The penalty mu of the ridge readout of the closed loop (eq. 9): a number, numbers to choose from, or "auto" for
         a path in units of the mean squared state. The choice is made on held-out data, or by generalised
@@ -110,36 +98,25 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
     solver : {"gram", "qr"}, default="gram"
         How readout and weights are found. "qr" is for series without noise, such as those of equations: orthogonal
         factors of the states in place of their Gram matrix, ridges down to 1e-22 (`ridge` is then in units of the mean
-        squared state), L-BFGS in place of `optimizer`, and all choices by how long closed loops forecast the held-out
+        squared state), L-BFGS in place of Adam, and all choices by how long closed loops forecast the held-out
         end of the series. It needs the states of all steps at once. Take a `validation_fraction` of 0.2 or more.
-    loop_steps : int, default=1
-        With solver="qr": how many closed-loop steps the weights are learned through, after the one-step error. More
-        than 1 may help where forecasts run away from the series; a fit then takes about twice as long.
     learn : {"both", "input", "none"}, default="both"
         Which weights are learned: W, W_rec, W_fb and the bias ("both"), all but W_rec ("input"), or only the readout
         ("none": a classical echo state network).
-    lookback : int, default=None
-        How many steps the gradient follows back in time (m in the paper). None: the whole sequence.
-    optimizer : {"adam", "fista"}, default="adam"
-        How gradients become updates: Adam, or the paper's FISTA-like momentum (eq. 36, 37).
-    step_size : float, default=None
-        The step size alpha at the start. None: 0.01 for Adam, less above 300 units; 0.07 for FISTA.
     epochs : int, default=None
         Passes over the training data while the weights are learned. None: enough for 400 updates, at least 8.
-    batch_size : int, default=8
-        Sequences per mini-batch. None: all of them, one update per epoch.
-    clip : float, default=None
-        The norm to which each gradient is shortened if it is longer. None: no clipping.
-    renormalize : bool, default=False
-        Whether W_rec is scaled back to `spectral_radius` after every epoch, as in the paper.
+    learning : dict, default=None
+        How the weights of a closed loop are learned, where it differs from the defaults in parentheses. `step_size`:
+        alpha at the start (0.01 for Adam, less above 300 units; 0.07 for FISTA). `batch_size` (8): series per
+        mini-batch, None for all. `lookback` (None): how many steps the gradient follows back in time; None for all.
+        `patience` (None): epochs without a better validation error after which learning stops, or "auto" for a quarter
+        of the epochs, at least 5. `learn_leak` (True): whether the leak of each unit is learned. `loop_steps` (1), with
+        solver="qr": how many closed-loop steps the weights are learned through, after the one-step error; more than 1
+        may help where forecasts run away, in about twice the time. For comparisons with the paper: `optimizer` ("adam",
+        or "fista"), `clip` (None) and `renormalize` (False), as in `ESNClassifier`.
     validation_fraction : float, default=0.1
         The share of the sequences that is held out to decide on stopping, ridge and penalty; with fewer than five
         sequences, the last steps of each. The final readout is fitted to them too. 0: nothing is held out.
-    patience : int, "auto" or None, default=None
-        Epochs without a better validation error after which learning stops; "auto": a quarter of the epochs, at least
-        5. None: no early stopping.
-    dtype : {"float32", "float64"}, default="float64"
-        The precision of the states. Statistics and gradients are summed up in float64 in any case.
     random_state : int, numpy.random.Generator or None, default=0
         The seed of the weights, the held-out sequences and the order of mini-batches. The same seed and data give the
         same results, bit by bit, with any number of threads. None: another network in every fit.
@@ -185,44 +162,31 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
     (10, 1)
     """
 
+    groups: ClassVar[Mapping[str, Parameters]] = {"learning": LOOP_LEARNING, "reservoir": LOOP_DRAWING}
+    fixed: ClassVar[Parameters] = {"dtype": "float64", "direct": True}
     model_: FittedForecaster
 
     def __init__(
         self,
         hidden_units: int = 100,
         *,
+        reservoir: Mapping[str, object] | None = None,
         spectral_radius: float | None = 0.9,
-        connections: int = 10,
         input_scaling: ArrayLike = 0.5,
-        bias_scaling: float = 0.1,
-        activation: str = "tanh",
         leak: float | tuple[float, float] = (0.3, 1.0),
-        learn_leak: bool = True,
-        initial_state: ArrayLike | None = None,
-        washout: int = 50,
-        direct: bool = True,
-        noise: float = 0.0,
+        washout: int | str = 50,
+        input_noise: float = 0.0,
         method: str = "auto",
         horizon: int | None = None,
         season: str | int | None = "auto",
         trend: str | bool = "auto",
         log: str | bool = "auto",
-        topology: str | ArrayLike = "random",
-        plasticity: float | None = None,
         ridge: str | ArrayLike = "auto",
         solver: str = "gram",
-        loop_steps: int = 1,
         learn: str = "both",
-        lookback: int | None = None,
-        optimizer: str = "adam",
-        step_size: float | None = None,
         epochs: int | None = None,
-        batch_size: int | None = 8,
-        clip: float | None = None,
-        renormalize: bool = False,
+        learning: Mapping[str, object] | None = None,
         validation_fraction: float = 0.1,
-        patience: int | str | None = None,
-        dtype: str = "float64",
         random_state: int | np.random.Generator | None = 0,
         verbose: int = 0,
     ):
@@ -260,7 +224,9 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
         check_time_index(time_index(series))
-        params = self.get_params(deep=False)
+        if isinstance(self.reservoir, Reservoir):
+            raise ValueError("reservoir is a Reservoir; ESNForecaster draws its own. Give a dict of how it is drawn.")
+        params = flat_settings(self)
         settings = NetworkSettings.of(params, ridge_path=LOOP_RIDGES, time_folds=False)
         data = SeriesData.open(series, exogenous, gaps=self.method != "closed_loop", dtype=settings.dtype)
         settings = settings.resolved(data.lengths, True)
@@ -286,12 +252,12 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
             return bool(self.method == "closed_loop")
         return self.solver == "qr" or follows_dynamics(data, settings)
 
-    def predict(self, steps: int, *, warm_up: SequencesLike = None, exogenous: SequencesLike = None) -> Answers:
+    def predict(self, horizon: int, *, warm_up: SequencesLike = None, exogenous: SequencesLike = None) -> Answers:
         """Return the next values.
 
         Parameters
         ----------
-        steps : int
+        horizon : int
             How many values to forecast.
         warm_up : array or list of arrays, default=None
             Series whose continuation is forecast. None: those of `fit`.
@@ -300,18 +266,18 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
 
         Returns
         -------
-        array of shape (steps,) or (steps, n_dims), or list of such arrays
+        array of shape (horizon,) or (horizon, n_dims), or list of such arrays
             The forecast, in the form of the series.
         """
         check_is_fitted(self)
-        return self.forecast_.predict(Continuation(steps, warm_up, exogenous))
+        return self.forecast_.predict(Continuation(horizon, warm_up, exogenous))
 
     def forecast_interval(
         self,
-        steps: int,
+        horizon: int,
         coverage: float = 0.9,
         *,
-        paths: int = 500,
+        n_paths: int = 500,
         warm_up: SequencesLike = None,
         exogenous: SequencesLike = None,
     ) -> tuple[Answers, Answers]:
@@ -319,16 +285,16 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
 
         Direct forecasts are conformal: their bounds are quantiles of the errors that forecasts from the rolling origins
         of the training series had, scaled to each horizon, at a level that allows for the number of origins. In the
-        closed loop, `paths` loops run side by side; after each step a one-step residual of the training series, drawn
+        closed loop, `n_paths` loops run side by side; after each step a one-step residual of the training series, drawn
         anew, is added to the input of each of them, and the bounds are quantiles over the paths.
 
         Parameters
         ----------
-        steps : int
+        horizon : int
             How many values to forecast.
         coverage : float, default=0.9
             The probability that a value lies between the bounds.
-        paths : int, default=500
+        n_paths : int, default=500
             How many closed loops to run. More give smoother bounds.
         warm_up : array or list of arrays, default=None
             Series whose continuation is forecast. None: those of `fit`.
@@ -337,7 +303,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
 
         Returns
         -------
-        lower, upper : array of shape (steps,) or (steps, n_dims), or list of such arrays
+        lower, upper : array of shape (horizon,) or (horizon, n_dims), or list of such arrays
             The bounds, in the form of the series.
 
         Examples
@@ -353,14 +319,14 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
         """
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r}; expected a number between 0 and 1, for example 0.9.")
-        check_integer("paths", paths, 2)
+        check_integer("n_paths", n_paths, 2)
         check_is_fitted(self)
-        ahead = Continuation(steps, warm_up, exogenous)
-        return self.forecast_.interval(ahead, float(coverage), paths, self.random_state)
+        ahead = Continuation(horizon, warm_up, exogenous)
+        return self.forecast_.interval(ahead, float(coverage), n_paths, self.random_state)
 
     def forecast_paths(
         self,
-        steps: int,
+        horizon: int,
         n_paths: int = 500,
         *,
         warm_up: SequencesLike = None,
@@ -373,7 +339,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
 
         Parameters
         ----------
-        steps : int
+        horizon : int
             How many values to forecast.
         n_paths : int, default=500
             How many paths to draw.
@@ -384,12 +350,12 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
 
         Returns
         -------
-        array of shape (n_paths, steps) or (n_paths, steps, n_dims), or list of such arrays
+        array of shape (n_paths, horizon) or (n_paths, horizon, n_dims), or list of such arrays
             The paths, one array per series. The same seed gives the same paths.
         """
         check_integer("n_paths", n_paths, 1)
         check_is_fitted(self)
-        return self.forecast_.paths(Continuation(steps, warm_up, exogenous), n_paths, self.random_state)
+        return self.forecast_.paths(Continuation(horizon, warm_up, exogenous), n_paths, self.random_state)
 
     def update(self, new: SequencesLike, *, exogenous: SequencesLike = None) -> Self:
         """Take in further values of the series; later forecasts continue from there. Nothing is fitted again.
@@ -481,7 +447,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, NamedSettings):
         echolearn.load : Read the file back.
         """
         check_is_fitted(self)
-        save_model(replace(self.model_, settings=self.get_params(deep=False)), path)
+        save_model(replace(self.model_, settings=flat_settings(self)), path)
 
     def plot(self) -> Figure:
         """Plot what was learned: errors, weights and eigenvalues before and after, and the readout.

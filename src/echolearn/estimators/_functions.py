@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
 from os import PathLike
 
 from sklearn.base import BaseEstimator, clone
@@ -17,6 +18,7 @@ from echolearn.estimators._regressor import ESNRegressor
 from echolearn.estimators._stacked import StackedClassifier, StackedRegressor
 from echolearn.estimators._stacked_base import StackedEstimator
 from echolearn.fitting.model import FittedModel, FittedStack
+from echolearn.fitting.parameters import flat_settings, grouped_settings
 from echolearn.persistence.load import Saved, read_model
 from echolearn.persistence.pipeline import FittedPipeline, Step
 from echolearn.persistence.save import save_model
@@ -130,7 +132,10 @@ def estimator_of(model: FittedModel | FittedStack) -> SingleEstimator | StackEst
 
 
 def _single(model: FittedModel) -> SingleEstimator:
-    estimator: SingleEstimator = NETWORKS[model.estimator](**model.settings)
+    kind = NETWORKS[model.estimator]
+    known = {*signature(kind).parameters, *(key for settings in kind.groups.values() for key in settings)}
+    settings = {name: value for name, value in model.settings.items() if name in known}  # a file may have former ones
+    estimator: SingleEstimator = kind(**grouped_settings(settings, kind))
     estimator.model_ = model
     return estimator
 
@@ -214,7 +219,7 @@ def fitted(model: BaseEstimator) -> Saved:
 
 def _with_present_settings(network: BaseEstimator) -> FittedModel | FittedStack:
     model: FittedModel | FittedStack = network.model_
-    return replace(model, settings=network.get_params(deep=False))
+    return model if isinstance(model, FittedStack) else replace(model, settings=flat_settings(network))
 
 
 def _taken_apart(model: BaseEstimator) -> tuple[list[tuple[str, BaseEstimator]], tuple[str, BaseEstimator]]:

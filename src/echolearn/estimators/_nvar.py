@@ -120,23 +120,23 @@ class NVARForecaster(BaseEstimator):
         self.last_values_ = [z[-features.memory - 1 :] for z in data.Z]
         return self
 
-    def predict(self, steps: int, *, warm_up: SequencesLike = None) -> Answers:
+    def predict(self, horizon: int, *, warm_up: SequencesLike = None) -> Answers:
         """Return the next values, each of which is the input of the one after it.
 
         Parameters
         ----------
-        steps : int
+        horizon : int
             How many values to forecast.
         warm_up : array or list of arrays, default=None
             Series whose continuation is forecast. None: those of `fit`.
 
         Returns
         -------
-        array of shape (steps,) or (steps, n_dims), or list of such arrays
+        array of shape (horizon,) or (horizon, n_dims), or list of such arrays
             The forecast, in the form of the series.
         """
         check_is_fitted(self)
-        check_steps_ahead(steps, updates=False)
+        check_steps_ahead(horizon, updates=False)
         many, last = self.form_.many, self.last_values_
         if warm_up is not None:
             opened, memory = self.form_.open(warm_up, "warm_up", gaps=False), self.features_.memory + 1
@@ -144,7 +144,7 @@ class NVARForecaster(BaseEstimator):
                 raise ValueError(f"a warm-up has {opened.lengths.min()} steps; this model looks back over {memory}.")
             many, last = opened.kind != "one", [z[-memory:] for z in self.form_.standardised(opened.X)]
         with one_blas_thread():
-            Y = self._loop(self.readout_weights_, np.stack(last, axis=1), steps)
+            Y = self._loop(self.readout_weights_, np.stack(last, axis=1), horizon)
         return self.form_.answer(list(np.swapaxes(Y, 0, 1) * self.target_scale_ + self.target_mean_), many)
 
     def _checked(self, dims: int) -> tuple[PolynomialFeatures, list[float]]:
@@ -177,11 +177,11 @@ class NVARForecaster(BaseEstimator):
         T = np.vstack([np.diff(z[memory:], axis=0) for z in Z])
         return OrthogonalFactors.of(np.hstack([F, np.ones((len(F), 1))]), T)
 
-    def _loop(self, U: Array, window: Array, steps: int) -> Array:
-        """Return closed loops (steps, B, dims) from the last values (memory + 1, B, dims)."""
+    def _loop(self, U: Array, window: Array, horizon: int) -> Array:
+        """Return closed loops (horizon, B, dims) from the last values (memory + 1, B, dims)."""
         features, past, out = self.features_, list(window), []
         with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(steps):
+            for _ in range(horizon):
                 delayed = [past[-1 - j * features.stride] for j in range(features.delays)]
                 out.append(past[-1] + features.of_windows(delayed) @ U[:-1] + U[-1])
                 past = [*past[1:], out[-1]]

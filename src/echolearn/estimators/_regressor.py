@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from os import PathLike
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,10 +20,10 @@ from echolearn.fitting.advice.scores import warn_of_poor_values
 from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.data import FitData, TargetRule, Validation
 from echolearn.fitting.fit import fit_model, open_fit
+from echolearn.fitting.parameters import DRAWING, REGRESSION_LEARNING, Parameters
 from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._topologies import Topology
 from echolearn.sequences.selection import Pooling
 from echolearn.streams._estimator import EstimatorStream
 from echolearn.validation import Answers, Array, SequencesLike
@@ -39,21 +40,15 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     ----------
     hidden_units : int, default=300
         The number of hidden units N. More units fit more, cost more, and need more data.
-    reservoir : Reservoir, default=None
-        Your own reservoir to begin with: its input weights, recurrent weights, bias, leaks, feedback weights and
-        initial state. They are learned as random ones are; ``learn="none"`` leaves them as they are. It decides on
-        `hidden_units`, `activation`, `leak`, `feedback`, `bidirectional` and `initial_state`: leave these out. Settings
-        by which weights are drawn are not used. Its inputs are standardised if `standardize` is True. None: a random
-        reservoir.
+    reservoir : dict or Reservoir, default=None
+        How the reservoir is drawn, as a dict of arguments of `Reservoir.random`: `connections` (10), `topology`
+        ("random"), `activation` ("tanh"), `bias_scaling` (0.1), `feedback_scaling` (0.1), `initial_state` (zero). Or
+        your own `Reservoir` to begin with: its weights are learned as random ones are, or left as they are with
+        ``learn="none"``; it decides on `hidden_units`, `leak`, `feedback` and `bidirectional`, which are left out then.
+        Its inputs are standardised if `standardize` is True.
     spectral_radius : float or None, default=0.9
         The spectral radius lambda to which W_rec is scaled at the start (eq. 3). Larger values remember longer; above 1
-        (tanh) or 4 (sigmoid) a network without leak never forgets. None leaves a `topology` matrix unscaled.
-    connections : int, default=10
-        The number of units from which each unit receives connections. The cost of the recurrence grows with it; more
-        rarely help.
-    topology : str or square matrix, default="random"
-        Which units are connected: "random", "ring", "delay_line", "small_world", "orthogonal", "groups", "deep", or
-        your own matrix of shape (hidden_units, hidden_units), dense or sparse.
+        (tanh) or 4 (sigmoid) a network without leak never forgets. None leaves a matrix given as topology unscaled.
     bidirectional : bool, default=False
         Whether half of the units read every sequence from its end. For whole sequences, not for streams.
     standardize : bool, default=True
@@ -66,37 +61,19 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     input_scaling : float or array of shape (n_features,), default=0.5
         W is drawn uniformly from [-input_scaling, input_scaling], for all features or for each. Raise it if the task is
         non-linear in the inputs, lower it if it needs long memory.
-    bias_scaling : float, default=0.1
-        The bias of the units is drawn uniformly from [-bias_scaling, bias_scaling]. 0: no bias.
     feedback : bool, default=False
         Whether the outputs of the previous step are fed back to the units through W_fb: the targets while fitting, the
         network's own outputs in a prediction.
-    feedback_scaling : float, default=0.1
-        W_fb is drawn uniformly from [-feedback_scaling, feedback_scaling].
     state_noise : float, default=0.0
         The standard deviation of noise that every unit receives while fitting, the same in every epoch. A little, for
         example 1e-3, makes a network with feedback stable when it receives its own outputs.
-    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
-        The activation function f of the units.
     leak : float, (float, float) or array of shape (hidden_units,), default=(0.3, 1.0)
         The leak a of the units, in (0, 1]: 1 for no leak, small for slow units. A pair spreads the leaks evenly in
         logarithm between its ends, an array has one per unit.
-    learn_leak : bool, default=True
-        Whether the leak of each unit is learned too.
-    plasticity : float, default=None
-        Adapts gain and bias of the units by intrinsic plasticity before learning, to a standard deviation (tanh) or
-        mean (sigmoid) of this size. None: no intrinsic plasticity.
-    initial_state : array of shape (hidden_units,), default=None
-        The state before the first step of every sequence. None: zero.
     washout : int or "auto", default="auto"
         Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
         state before them. "auto": a tenth of the steps, at most 100, of fewer than five series of 100 steps or
         more with targets per step; 0 for others.
-    direct : bool, default=True
-        Whether the inputs are regressors of the readout beside the states (eq. 7).
-    fit_intercept : bool, default=True
-        Whether the readout has an intercept. False: its weights alone make the outputs, as in the paper, and
-        `intercept_` is zero.
     pooling : {"auto", "summary", "mean", "last"} or int, default="auto"
         With one target per sequence: how the states of a sequence become the regressors of the readout. "summary": of
         every unit the mean, deviation, extremes, last state, and shares of time above thresholds. Its units are drawn
@@ -111,39 +88,26 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     learn : {"both", "input", "none"}, default="both"
         Which weights are learned: W, W_rec, W_fb and the bias ("both"), all but W_rec ("input"), or only the readout
         ("none": a classical echo state network).
-    lookback : int, default=None
-        How many steps the gradient follows back in time (m in the paper). None: the whole sequence.
-    targets : {"all", "last"}, default="all"
-        Which frames of a block of `lookback` steps contribute to the gradient: all, or only the last one, as in the
-        paper.
-    gradient : {"exact", "printed"}, default="exact"
-        The exact gradient, or the formulas as they are printed in the paper, for comparison.
-    case : {2, 1}, default=2
-        The paper's Case 2 takes the gradient at a readout that is fresh for the current weights, Case 1 at an older
-        one.
-    optimizer : {"adam", "fista"}, default="adam"
-        How gradients become updates: Adam, or the paper's FISTA-like momentum (eq. 36, 37).
-    momentum : {"fista", "printed"}, default="fista"
-        The momentum factor of optimizer="fista": as Beck and Teboulle give it, or as the paper prints it.
-    step_size : float, default=None
-        The step size alpha at the start. None: 0.01 for Adam, less above 300 units, and six
-        times that if `batch_size` is "auto" and each epoch one update; 0.07 for FISTA.
     epochs : int, default=None
-        Passes over the training data while the weights are learned. None: 40 if each is one update (see `batch_size`),
+        Passes over the training data while the weights are learned. None: 40 if each is one update (see `learning`),
         otherwise enough for 400 updates, at least 8.
-    batch_size : int, "auto" or None, default="auto"
-        Sequences per mini-batch. None: all of them, one update per epoch. "auto": all of them up to 20,000 steps in
-        all, where that is faster and better; 8 for more. A few long series are cut into windows then.
-    clip : float, default=None
-        The norm to which each gradient is shortened if it is longer. None: no clipping.
-    renormalize : bool, default=False
-        Whether W_rec is scaled back to `spectral_radius` after every epoch, as in the paper.
+    learning : dict, default=None
+        How weights are learned, where it differs from the defaults in parentheses. `step_size`: alpha at the start
+        (0.01 for Adam, less above 300 units, and six times that if `batch_size` is "auto" and each epoch one update;
+        0.07 for FISTA). `batch_size` ("auto"): sequences per mini-batch; None for all, one update per epoch; "auto"
+        for all up to 20,000 steps in all, 8 for more. `lookback` (None): how many steps the gradient follows back in
+        time, m in the paper; None for the whole sequence. `patience` ("auto"): epochs without a better validation
+        error after which learning stops; "auto" for a quarter of the epochs, at least 5; None for no early stopping.
+        `learn_leak` (True): whether the leak of each unit is learned.
+        For comparisons with the paper: `optimizer` ("adam", or "fista", eq. 36 and 37) with its `momentum` ("fista", or
+        "printed"); `clip` (None): the norm to which longer gradients are shortened; `renormalize` (False): W_rec is
+        scaled back to `spectral_radius` after every epoch; `gradient` ("exact", or "printed": the printed formulas);
+        `case` (2: the readout is fresh at every gradient; 1: it is an older one); `targets` ("all", or "last": only
+        the last frame of a block of `lookback` steps counts); `direct` (True): the readout sees the inputs too
+        (eq. 7); `fit_intercept` (True): the readout has an intercept. They can be searched as `learning__step_size`.
     validation_fraction : float, default=0.1
         The share of the sequences that is held out to decide on stopping, ridge and penalty; with fewer than five
         sequences, the last steps of each. The final readout is fitted to them too. 0: nothing is held out.
-    patience : int, "auto" or None, default="auto"
-        Epochs without a better validation error after which learning stops; "auto": a quarter of the epochs, at least
-        5. None: no early stopping.
     layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
         Which axis of X is time. "time_first": (n_steps, n_features); "channels_first": (n_features, n_steps), as in
         aeon; "rows": a 2-D array with one univariate series per row, as in the UCR archive. "auto": time first, unless
@@ -211,46 +175,28 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
     (50,)
     """
 
+    groups: ClassVar[Mapping[str, Parameters]] = {"learning": REGRESSION_LEARNING, "reservoir": DRAWING}
+
     def __init__(
         self,
         hidden_units: int = 300,
         *,
-        reservoir: Reservoir | None = None,
+        reservoir: Reservoir | Mapping[str, object] | None = None,
         spectral_radius: float | None = 0.9,
-        connections: int = 10,
-        topology: Topology = "random",
         bidirectional: bool = False,
         standardize: bool = True,
         missing: str = "error",
         input_scaling: ArrayLike = 0.5,
-        bias_scaling: float = 0.1,
         feedback: bool = False,
-        feedback_scaling: float = 0.1,
         state_noise: float = 0.0,
-        activation: str = "tanh",
         leak: float | tuple[float, float] | Array = (0.3, 1.0),
-        learn_leak: bool = True,
-        plasticity: float | None = None,
-        initial_state: ArrayLike | None = None,
         washout: int | str = "auto",
-        direct: bool = True,
-        fit_intercept: bool = True,
         pooling: Pooling = "auto",
         ridge: str | ArrayLike = "auto",
         learn: str = "both",
-        lookback: int | None = None,
-        targets: str = "all",
-        gradient: str = "exact",
-        case: int = 2,
-        optimizer: str = "adam",
-        momentum: str = "fista",
-        step_size: float | None = None,
         epochs: int | None = None,
-        batch_size: int | str | None = "auto",
-        clip: float | None = None,
-        renormalize: bool = False,
+        learning: Mapping[str, object] | None = None,
         validation_fraction: float = 0.1,
-        patience: int | str | None = "auto",
         layout: str = "auto",
         dtype: str = "float32",
         random_state: int | np.random.Generator | None = 0,

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from echolearn.display.facts import counted
 from echolearn.estimators._classifier import ESNClassifier
 from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, history_facts
-from echolearn.estimators._names import NamedSettings
 from echolearn.estimators._regressor import ESNRegressor
 from echolearn.fitting.advice.before import explained_swap
 from echolearn.fitting.data import FitData, check_names, open_data, warn_of_input_scale
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, FittedStack
-from echolearn.fitting.settings import NetworkSettings, Parameters, check_beside_reservoir, check_each
+from echolearn.fitting.parameters import NamedSettings, Parameters, flat_settings
+from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir, check_each
 from echolearn.fitting.stack import FittedLayers, LayerRequest, Passing, StackLayer
 from echolearn.persistence.save import save_model
 from echolearn.readout.solver import solver_for
@@ -112,7 +112,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         for number, (esn, layer) in enumerate(zip(estimators, fitted.layers, strict=True)):
             esn.model_ = FittedModel(
                 estimator=type(esn).__name__,
-                settings=esn.get_params(deep=False),
+                settings=flat_settings(esn),
                 network=layer.network,
                 codec=layer.codec,
                 inputs=inputs if number == 0 else InputCodec.identity(layer.network.reservoir.n_in),
@@ -132,7 +132,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         return FittedStack(
             estimator=type(self).__name__,
             settings=self.get_params(deep=False),
-            layers=[replace(layer.model_, settings=layer.get_params(deep=False)) for layer in self.layers_],
+            layers=[replace(layer.model_, settings=flat_settings(layer)) for layer in self.layers_],
             scales=self.scales_,
             history=self.history_,
             layout=self.layout_,
@@ -241,7 +241,7 @@ def draw_layers(params: Parameters, kind: type[Layer]) -> list[Layer]:
                 f"layers[{number - 1}] is {layer!r}; expected a number of hidden units or an {kind.__name__}."
             )
         check_beside_reservoir(layer)
-        _check_layer(NetworkSettings.of(layer.get_params(deep=False)), number)
+        _check_layer(NetworkSettings.of(flat_settings(layer)), number)
         for name in ("class_weight", "ignore_label"):
             if getattr(layer, name, None) is not None:
                 raise ValueError(
@@ -260,7 +260,7 @@ def layer_requests(layers: Sequence[ESNClassifier | ESNRegressor], opened: FitDa
     """Return what the fit of a stack needs to know of its layers; opened: the data, on which settings may depend."""
     requests = []
     for layer in layers:
-        params = layer.get_params(deep=False)
+        params = flat_settings(layer)
         settings = NetworkSettings.of(params)
         if opened is not None:
             settings = settings.resolved(opened.given.lengths, opened.per_step)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from inspect import signature
 from os import PathLike
 
 import numpy as np
@@ -28,6 +27,7 @@ from echolearn.fitting.data import (
 from echolearn.fitting.ensemble import fit_ensemble
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, end_of_training
+from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
 from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
 from echolearn.fitting.summaries import fit_summary, settle_pooling
@@ -50,7 +50,7 @@ def open_fit(
     sample_weight: object,
 ) -> tuple[NetworkSettings, FitData]:
     """Check the parameters of an estimator and the data of its fit; rule: which targets are missing."""
-    settings = NetworkSettings.of(estimator.get_params(deep=False))
+    settings = NetworkSettings.of(flat_settings(estimator))
     check_beside_reservoir(estimator)
     gaps = settings.missing != "error"
     data = open_data(X, y, lengths, gaps=gaps, layout=settings.layout, rule=rule, sample_weight=sample_weight)
@@ -87,7 +87,7 @@ def fit_model(
     held_out = open_validation(validation, codec, inputs, weighing, like=train, washout=washout, layout=data.layout)
     request = FitRequest(
         owner=type(estimator).__name__,
-        params=estimator.get_params(deep=False),
+        params=flat_settings(estimator),
         settings=settings,
         data=train,
         validation=held_out,
@@ -112,8 +112,7 @@ def _settled(
         settings = replace(settings, readout="ridge")
     if data.per_step:
         return settings
-    params = estimator.get_params(deep=False)
-    defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
+    params, defaults = flat_settings(estimator), flat_settings(type(estimator)())
     return settle_pooling(settings, params, defaults, asks_for_more=more or active_executor() is not LOCAL)
 
 

@@ -17,7 +17,7 @@ from echolearn.exceptions import ClosedLoopWarning
 from echolearn.execution.executor import Remote
 from echolearn.fitting.codecs import TargetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.settings import Parameters
+from echolearn.fitting.parameters import Parameters
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Real
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +15,13 @@ from sklearn.base import BaseEstimator
 
 from echolearn import validation
 from echolearn.execution.threads import on_worker_thread, thread_count
+from echolearn.fitting.parameters import Parameters, equal
 from echolearn.gradients.loss import GRADIENT_RULES
 from echolearn.modelfile.checkpoint import matrix_fingerprint, weights_fingerprint
 from echolearn.readout.ridge import RIDGE_PATH
 from echolearn.readout.solver import Ridge
 from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._activations import BOUNDED_ACTIVATIONS
 from echolearn.reservoir._rules import RESERVOIR_RULES
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.dataset import Dataset
@@ -46,8 +46,6 @@ from echolearn.validation import (
     whole_number,
 )
 
-Parameters = Mapping[str, Any]  # of an estimator, by their names
-
 
 def _is_list_of_ridges(value: object) -> bool:
     return is_list(value) and len(value) > 0 and all(is_number(v) and v > 0 for v in value)
@@ -70,7 +68,6 @@ RULES: dict[str, Rule] = {
     "state_noise": NON_NEGATIVE,
     "missing": one_of("error", "carry", "mean"),
     "learn_leak": BOOLEAN,
-    "plasticity": or_none(number(lambda v: 1e-3 <= v <= 1, "a number from 0.001 to 1"), "no intrinsic plasticity"),
     "feedback": BOOLEAN,
     "pooling": any_of(
         one_of("auto", "summary"),
@@ -80,7 +77,7 @@ RULES: dict[str, Rule] = {
     ),
     "direct": BOOLEAN,
     "fit_intercept": BOOLEAN,
-    "noise": NON_NEGATIVE,
+    "input_noise": NON_NEGATIVE,
     "method": one_of("auto", "closed_loop", "direct"),
     "horizon": or_none(whole_number(1), "two seasons, 8 to 48"),
     "season": any_of(
@@ -159,7 +156,7 @@ def check(settings: Parameters) -> None:
     if settings.get("gradient") == "printed" and settings.get("learn") != "none" and unknown_to_paper:
         raise ValueError(
             "gradient='printed': the paper's formulas know neither leak nor feedback. Set leak=1, "
-            "learn_leak=False and feedback=False, or gradient='exact'."
+            "learning={'learn_leak': False} and feedback=False, or gradient='exact'."
         )
 
 
@@ -182,7 +179,7 @@ def _check_directions(settings: Parameters) -> None:
 
 
 def _check_topology(settings: Parameters) -> None:
-    """Raise ValueError where a given matrix, or intrinsic plasticity, excludes other settings."""
+    """Raise ValueError where a given matrix excludes other settings."""
     topology = settings.get("topology", "random")
     given = not isinstance(topology, str)
     if given and topology.shape[0] != settings.get("hidden_units"):
@@ -197,13 +194,6 @@ def _check_topology(settings: Parameters) -> None:
             "spectral_radius=None; expected a number > 0, unless topology is a matrix to be taken as it is (and not "
             "renormalised). Set spectral_radius, for example 0.9."
         )
-    if settings.get("plasticity") is not None:
-        known = settings.get("activation") in BOUNDED_ACTIVATIONS and not settings.get("feedback")
-        if not known or (settings.get("activation") == "sigmoid" and settings["plasticity"] >= 1):
-            raise ValueError(
-                f"plasticity={settings['plasticity']!r}; expected None, or tanh or sigmoid units (these with a "
-                "plasticity below 1) without feedback."
-            )
 
 
 def with_reservoir(params: Parameters) -> Parameters:
@@ -237,22 +227,14 @@ def check_beside_reservoir(estimator: BaseEstimator) -> None:
         return
     defaults = inspect.signature(type(estimator)).parameters
     for name, own in _taken_from(reservoir).items():
-        given = params[name]
-        if not _equal(given, defaults[name].default) and not _equal(given, own):
+        given = params.get(name, own)
+        if name in defaults and not equal(given, defaults[name].default) and not equal(given, own):
             raise ValueError(
                 f"{name}={given!r:.60} beside reservoir=, which has {name}={own!r:.60}. Leave {name} out, or give "
                 "another reservoir (reservoir.with_weights(...) replaces single weights)."
             )
     if params.get("ensemble", 1) != 1:
         raise ValueError(f"ensemble={params['ensemble']!r} beside reservoir=; expected 1: it is one network.")
-
-
-def _equal(given: object, other: object) -> bool:
-    """Return whether two settings are the same; one number equals an array that is full of it."""
-    if isinstance(given, tuple) or isinstance(other, tuple):
-        return given == other if isinstance(given, tuple) and isinstance(other, tuple) else False
-    a, b = np.asarray(given), np.asarray(other)
-    return a.shape in ((), b.shape) and bool(np.all(a == b))
 
 
 def fitting_reservoir(reservoir: Reservoir, n_in: int, n_out: int) -> Reservoir:
@@ -335,7 +317,6 @@ class NetworkSettings:
     bidirectional: bool = False
     feedback: bool = False
     feedback_scaling: float = 1.0
-    plasticity: float | None = None
     pooling: Pooling = "mean"
     readout: str = "ridge"
     targets: str = "all"

@@ -14,7 +14,8 @@ from echolearn.display.progress import Progress, show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.threads import map_in_order
 from echolearn.fitting.codecs import TargetCodec
-from echolearn.fitting.settings import NetworkSettings, Parameters
+from echolearn.fitting.parameters import Parameters
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.small_data import Learning
 from echolearn.fitting.stages import (
     Callback,

@@ -20,10 +20,10 @@ from echolearn.exceptions import TrainingWarning
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
 from echolearn.fitting.advice.after import Examination, examine
+from echolearn.fitting.parameters import Parameters
 from echolearn.fitting.settings import (
     MIN_DEFAULT_EPOCHS,
     NetworkSettings,
-    Parameters,
     fitting_reservoir,
     reservoir_fingerprint,
 )
@@ -35,7 +35,7 @@ from echolearn.readout.ridge import solve, warn_of_large_ridge
 from echolearn.readout.solver import RidgeFit, chosen_ridge, solver_for
 from echolearn.readout.statistics import collect
 from echolearn.readout.view import ReadoutView, Task
-from echolearn.reservoir import Reservoir, intrinsic_plasticity
+from echolearn.reservoir import Reservoir
 from echolearn.reservoir._reservoir import bidirectional_reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import Split, hold_out
@@ -134,9 +134,6 @@ def draw_reservoir(context: FitContext) -> Fit:
         reservoir = _drawn(context)
     else:
         reservoir = fitting_reservoir(settings.reservoir, train.X[0].shape[1], train.n_out)
-    if settings.plasticity is not None:
-        context.say("intrinsic plasticity: ten passes over the frames ...")
-        reservoir = intrinsic_plasticity(reservoir, list(map(np.asarray, train.X)), spread=settings.plasticity)
     return Fit(reservoir=reservoir, view=context.task.view(), drawn=reservoir)
 
 
@@ -229,7 +226,7 @@ def _warn_of_discarded(epochs: int) -> None:
         warn_user(
             f"the weights learned in {epochs} epochs are not better on the held-out data than those that were drawn, "
             "and are discarded: only the readout is fitted. Set learn='none' to save the time, or try a smaller "
-            "step_size, more data, or a larger validation_fraction.",
+            "step_size in `learning`, more data, or a larger validation_fraction.",
             TrainingWarning,
         )
 

@@ -18,7 +18,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from echolearn.display.progress import show_if_verbose
 from echolearn.execution.blas import one_blas_thread
-from echolearn.fitting.settings import NetworkSettings, Parameters
+from echolearn.fitting.parameters import Parameters
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Fit, FitRequest
 from echolearn.readout.network import Readout
 from echolearn.readout.ridge import Columns, LeftOut, solve_dual, temperature

@@ -27,7 +27,6 @@ from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.series import SeriesData
 from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._plasticity import intrinsic_plasticity
 from echolearn.validation import Array
 
 MIN_HORIZON_STEPS, MAX_HORIZON_STEPS = 8, 48  # the horizon is two seasons within these bounds,
@@ -36,7 +35,6 @@ PARAMETERS_PER_MEMBER = 5  # that a series determines: smoothing, damping, autor
 MAX_KEPT_ORIGINS = 1000  # whose errors are kept, for intervals and paths
 CORRECTION_DECAY_PER_STEP = 0.9  # beyond the last horizon the correction shrinks by this factor
 MIN_KNOWN_VALUES = 4  # of a series
-PLASTICITY_STEPS = 1000  # of noise, by which intrinsic plasticity adapts
 ORIGINS_PER_INDEPENDENT_ERROR = 2  # neighbouring origins share most of their errors: so many count as one
 
 
@@ -231,9 +229,6 @@ def draw_reservoir(settings: NetworkSettings, n_in: int) -> Reservoir:
         leak=settings.leak,
         random_state=np.random.default_rng(deepcopy(settings.random_state)).spawn(1)[0],
     )
-    if settings.plasticity is not None:
-        noise = np.random.default_rng(0).standard_normal((PLASTICITY_STEPS, n_in))
-        reservoir = intrinsic_plasticity(reservoir, [noise], spread=settings.plasticity)
     if settings.initial_state is not None:
         reservoir = replace(reservoir, initial_state=np.asarray(settings.initial_state))
     return reservoir

@@ -9,7 +9,7 @@ import numpy as np
 
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel
-from echolearn.fitting.settings import Parameters
+from echolearn.fitting.parameters import Parameters
 from echolearn.forecasting.series import SeriesForm
 from echolearn.readout.network import Network
 from echolearn.validation import Answers, Array, SequencesLike

@@ -14,7 +14,8 @@ from echolearn.exceptions import ForecastWarning
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.codecs import squared_error
 from echolearn.fitting.loops import fit_through_loop
-from echolearn.fitting.settings import NetworkSettings, Parameters
+from echolearn.fitting.parameters import Parameters
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
 from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, path_generator
 from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead, inputs_of
@@ -128,8 +129,8 @@ class LoopForecast:
         if far.any():
             warn_user(
                 f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {RUNAWAY_DEVIATIONS:g} standard "
-                "deviations from the mean of its series. Fit with some noise (for example noise=1e-3), a larger ridge, "
-                "or more data.",
+                "deviations from the mean of its series. Fit with some noise (for example input_noise=1e-3), a larger "
+                "ridge, or more data.",
                 ForecastWarning,
             )
         return Y
@@ -173,7 +174,7 @@ def fit_loop_forecast(
         owner=owner,
         params=params,
         settings=settings,
-        data=_one_step_data(data, settings, params["noise"]),
+        data=_one_step_data(data, settings, params["input_noise"]),
         validation=None,
         loss=squared_error,
         callback=callback,

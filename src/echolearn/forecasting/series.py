@@ -172,10 +172,10 @@ def check_steps_ahead(steps: object, *, updates: bool = True) -> None:
         kind = f"an array of shape {shape}" if shape else f"a list of {len(cast('list[object]', steps))} entries"
         more = "; to take in values that follow the training series, call update(data) first" if updates else ""
         raise ValueError(
-            f"steps is {kind}; expected a whole number, how many values to forecast, for example predict(10). To "
+            f"horizon is {kind}; expected a whole number, how many values to forecast, for example predict(10). To "
             f"forecast what follows other data, call predict(10, warm_up=data){more}."
         )
-    check_integer("steps", steps, 1)
+    check_integer("horizon", steps, 1)
 
 
 def open_exogenous(exogenous: SequencesLike, lengths: Array, width: int | None, many: bool) -> list[Array]:

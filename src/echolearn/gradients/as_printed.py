@@ -29,7 +29,7 @@ def through_time(
     if reservoir.W_fb is not None or reservoir.backward is not None or not (reservoir.leak == 1).all():
         raise ValueError(
             "gradient='printed': the paper's formulas have no leak, no feedback and no backward units. Use leak=1, "
-            "learn_leak=False, feedback=False and bidirectional=False, or gradient='exact'."
+            "learning={'learn_leak': False}, feedback=False and bidirectional=False, or gradient='exact'."
         )
     H, X = states.H.astype(np.float64), batch.X.astype(np.float64)
     A = -dE_dH.astype(np.float64)

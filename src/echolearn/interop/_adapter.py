@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from echolearn.estimators import ESNClassifier, ESNRegressor
-from echolearn.fitting.settings import Parameters
+from echolearn.fitting.parameters import Parameters
 from echolearn.validation import Array
 
 if TYPE_CHECKING:  # an optional dependency
@@ -24,7 +24,7 @@ PANEL_SETTINGS: list[Parameters] = [
     {"hidden_units": 8},
     {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"},
 ]
-FORECASTER_SETTINGS: Parameters = {"hidden_units": 5, "connections": 3, "washout": 1, "ridge": 1.0}
+FORECASTER_SETTINGS: Parameters = {"hidden_units": 5, "reservoir": {"connections": 3}, "washout": 1, "ridge": 1.0}
 
 
 def parameters_of(estimator: type, *, without: Iterable[str] = ()) -> Callable[[Constructor], Constructor]:

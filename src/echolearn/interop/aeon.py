@@ -13,7 +13,7 @@ import numpy as np
 from echolearn.estimators import ESNClassifier as Classifier
 from echolearn.estimators import ESNForecaster as Forecaster
 from echolearn.estimators import ESNRegressor as Regressor
-from echolearn.fitting.settings import Parameters
+from echolearn.fitting.parameters import Parameters
 from echolearn.interop._adapter import (
     FORECASTER_SETTINGS,
     PANEL_SETTINGS,

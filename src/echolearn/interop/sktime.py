@@ -13,7 +13,7 @@ import numpy as np
 from echolearn.estimators import ESNClassifier as Classifier
 from echolearn.estimators import ESNForecaster as Forecaster
 from echolearn.estimators import ESNRegressor as Regressor
-from echolearn.fitting.settings import Parameters
+from echolearn.fitting.parameters import Parameters
 from echolearn.interop._adapter import (
     FORECASTER_SETTINGS,
     PANEL_SETTINGS,
@@ -226,7 +226,7 @@ class ESNForecaster(BaseForecaster):
             rows = self._exogenous(int(steps.max()), X)
             if self._moved:
                 rows = np.vstack([self._known_X.loc[self._known.index].to_numpy(dtype=np.float64), rows])
-        return steps, {"steps": int(steps.max()), "warm_up": warm_up, "exogenous": rows}
+        return steps, {"horizon": int(steps.max()), "warm_up": warm_up, "exogenous": rows}
 
     def _exogenous(self, steps: int, X: pd.DataFrame | None) -> Array:
         """Return the rows of X for the next steps."""

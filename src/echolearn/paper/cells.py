@@ -13,6 +13,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from echolearn import __version__
 from echolearn.estimators import ESNClassifier, load
+from echolearn.fitting.parameters import flat_settings
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.estimate import CorpusSize, cost_of_cell
 from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, layers_of, planned_epochs
@@ -73,7 +74,7 @@ class Progress(Protocol):
 
 def fit_fingerprint(estimator: StateClassifier, corpus: str) -> str:
     """Return a hash of what a result depends on: settings, the fingerprint of the corpus, and the version."""
-    return fingerprint_of([__version__, corpus, estimator.get_params(deep=False)])
+    return fingerprint_of([__version__, corpus, _settings(estimator)])
 
 
 def fingerprint_of(content: object) -> str:
@@ -83,7 +84,12 @@ def fingerprint_of(content: object) -> str:
 
 
 def _layer(one: object) -> object:
-    return one.get_params(deep=False) if isinstance(one, ESNClassifier) else None
+    return flat_settings(one) if isinstance(one, ESNClassifier) else None
+
+
+def _settings(estimator: StateClassifier) -> Mapping[str, object]:
+    """Return all settings of a network, or those of a stack with its layers."""
+    return flat_settings(estimator) if isinstance(estimator, ESNClassifier) else estimator.get_params(deep=False)
 
 
 def _checksum(result: Mapping[str, object]) -> str:

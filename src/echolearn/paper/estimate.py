@@ -9,6 +9,7 @@ import numpy as np
 
 from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.execution.threads import thread_count
+from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import DataSize, NetworkSettings
 from echolearn.paper.fits import StateClassifier, layers_of
 from echolearn.speech import Corpus
@@ -58,7 +59,7 @@ def cost_of_cell(estimator: StateClassifier, size: CorpusSize, rates: Rates) -> 
     """Return the cost of a fit that takes all its epochs; one that stops early takes less time."""
     if not isinstance(estimator, ESNClassifier):
         return _cost_of_stack(estimator, size, rates)
-    settings = NetworkSettings.of(estimator.get_params(deep=False))
+    settings = NetworkSettings.of(flat_settings(estimator))
     networks, data = settings.networks(), size.data
     one = replace(settings, hidden_units=settings.hidden_units // networks, ensemble=1)
     job = one.job_of_size(data, networks, threads=1 if networks > 1 else thread_count())
@@ -74,7 +75,7 @@ def _cost_of_stack(stack: StackedClassifier, size: CorpusSize, rates: Rates) -> 
     costs = [cost_of_cell(lower, size, rates), cost_of_cell(upper, above, rates)]
     joint = 0.0
     for layer, data in ((lower, size.data), (upper, above.data)):
-        settings = NetworkSettings.of(layer.get_params(deep=False))
+        settings = NetworkSettings.of(flat_settings(layer))
         job = settings.job_of_size(data, 1, threads=thread_count())
         joint += cost_model.refining(replace(job, refine_epochs=int(stack.joint_epochs)), rates)
     return Cost(sum(cost.seconds for cost in costs) + joint, max(cost.nbytes for cost in costs))

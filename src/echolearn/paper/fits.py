@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from echolearn import __version__
 from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.execution.threads import thread_count
+from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.paper.parts import CorpusParts
 from echolearn.reservoir._spectrum import spectral_radius_of
@@ -67,7 +68,7 @@ def planned_epochs(estimator: StateClassifier, sequences: int) -> int:
     if not isinstance(estimator, ESNClassifier):
         alone = sum(planned_epochs(layer, sequences) for layer in layers_of(estimator))
         return alone + int(estimator.joint_epochs)
-    settings = NetworkSettings.of(estimator.get_params(deep=False))
+    settings = NetworkSettings.of(flat_settings(estimator))
     return 0 if settings.learn == "none" else settings.epochs_for(sequences)
 
 
@@ -146,7 +147,7 @@ def _history(estimator: StateClassifier) -> list[EpochRow]:
 def _settings(estimator: StateClassifier) -> dict[str, object]:
     """Return the settings that a result keeps: of a stack those of its last layer."""
     network = estimator if isinstance(estimator, ESNClassifier) else estimator.layers_[-1]
-    return {k: v for k, v in network.get_params(deep=False).items() if k not in ("initial_state", "reservoir")}
+    return {k: v for k, v in flat_settings(network).items() if k not in ("initial_state", "reservoir")}
 
 
 def confusion_counts(

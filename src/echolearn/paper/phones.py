@@ -15,6 +15,7 @@ from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.estimators._stacked_base import draw_layers
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
+from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, fingerprint_of
 from echolearn.paper.estimate import CorpusSize, cost_of_cell, gigabytes
@@ -98,7 +99,7 @@ class PhonePlan:
                              "bidirectional among the systems instead.")  # fmt: skip
         for estimator in map(self.estimator, self.cells()):
             if isinstance(estimator, ESNClassifier):
-                check_parameters(estimator.get_params(deep=False))
+                check_parameters(flat_settings(estimator))
             else:
                 draw_layers(estimator.get_params(deep=False), ESNClassifier)
 

@@ -16,6 +16,7 @@ from echolearn.display.progress import clock
 from echolearn.estimators import ESNClassifier
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
+from echolearn.fitting.parameters import flat_settings, merged_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, fingerprint_of
 from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell, gigabytes
@@ -60,10 +61,10 @@ class Column:
 
 COLUMNS: dict[str, Column] = {
     "esn": Column(True, {"learn": "none"}),
-    "W_m1": Column(True, {"learn": "input", "lookback": 1}),
-    "W_Wrec_m1": Column(True, {"learn": "both", "lookback": 1}),
-    "W_Wrec_m3": Column(True, {"learn": "both", "lookback": 3}),
-    "W_Wrec_full": Column(True, {"learn": "both", "lookback": None}),
+    "W_m1": Column(True, {"learn": "input", "learning": {"lookback": 1}}),
+    "W_Wrec_m1": Column(True, {"learn": "both", "learning": {"lookback": 1}}),
+    "W_Wrec_m3": Column(True, {"learn": "both", "learning": {"lookback": 3}}),
+    "W_Wrec_full": Column(True, {"learn": "both", "learning": {"lookback": None}}),
     "esn_ours": Column(False, {"learn": "none"}),
     "ours": Column(False, {}),
     "esn_ours_ensemble": Column(False, {"learn": "none"}, ensemble=True),
@@ -92,13 +93,13 @@ class Plan:
         column = COLUMNS[cell.column]
         changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
         if not column.paper:
-            changes |= {"ensemble": column.networks(cell.units), **self.ours, **column.changes}
+            changes = merged_settings(changes, {"ensemble": column.networks(cell.units)}, self.ours, column.changes)
             return ESNClassifier(cell.units, **(changes if column.ensemble else {**changes, "ensemble": 1}))
         if changes["learn"] != "none":  # a fixed network is the same however many epochs the others take
             changes |= {"epochs": self.epochs}
-        if changes.get("lookback") is not None:
-            changes |= {"targets": self.targets, "gradient": self.gradient}
-        return ESNClassifier.paper(cell.units, **{**changes, **self.paper, **column.changes})
+        if changes.get("learning", {}).get("lookback") is not None:
+            changes["learning"] = {**changes["learning"], "targets": self.targets, "gradient": self.gradient}
+        return ESNClassifier.paper(cell.units, **merged_settings(changes, self.paper, column.changes))
 
     def cells(self) -> list[Cell]:
         """Return all cells, small networks first, so that the first rows are soon complete."""
@@ -117,7 +118,7 @@ class Plan:
             raise ValueError("[ours] ensemble=1: the columns of ensembles would be those of single networks again; "
                              "leave them out of the columns.")  # fmt: skip
         for cell in self.cells():
-            check_parameters(self.estimator(cell).get_params(deep=False))
+            check_parameters(flat_settings(self.estimator(cell)))
 
 
 def quick_plan(

@@ -17,7 +17,7 @@ from echolearn import __version__, persistence, runtime
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, FittedStack, TrainingEnd
-from echolearn.fitting.settings import Parameters
+from echolearn.fitting.parameters import Parameters
 from echolearn.modelfile.layout import Facts, entries_of
 from echolearn.modelfile.schema import FORECASTER, FORMAT, GIVEN_RESERVOIR, NETWORK, PASSED_SCALE, check_contents
 from echolearn.modelfile.values import from_json, history_tensors, to_json

@@ -47,7 +47,7 @@ PROBES = np.array([-2.3, -1.1, -0.4, 0.3, 0.9, 1.7, 2.6])  # where a derivative 
 def register(
     name: str, function: Callable[[Array], Array], derivative: Callable[[Array], Array], *, replace: bool = False
 ) -> None:
-    """Make a function of your own available as ``activation=name``, for states, learning and forecasts.
+    """Make a function of your own available by its name as an `activation`, for states, learning and forecasts.
 
     Its networks run in NumPy, step by step: slower than the activations that are compiled. Model files keep the name
     alone; register the function again before such a file is loaded. Exports and streams refuse it.
@@ -75,7 +75,7 @@ def register(
     >>> from echolearn.reservoir import register
     >>> register("sine", np.sin, np.cos, replace=True)
     >>> X = np.sin(np.arange(300) / 5)[:, None]
-    >>> ESNRegressor(20, activation="sine", epochs=2).fit(X[:-1], X[1:]).reservoir_.activation
+    >>> ESNRegressor(20, reservoir={"activation": "sine"}, epochs=2).fit(X[:-1], X[1:]).reservoir_.activation
     'sine'
     """
     if not isinstance(name, str) or not name.isidentifier():

@@ -175,7 +175,7 @@ class Model:
     def _answer(self, X: object, warm_up: object, decoding: Callable[..., Array]) -> Answers:
         """Return decoded outputs in the form of X."""
         if self.plan.series_dims is not None:
-            raise TypeError(f"{self.plan.estimator} continues series: use forecast(steps), or forecast(steps, X).")
+            raise TypeError(f"{self.plan.estimator} continues series: use forecast(horizon), or forecast(horizon, X).")
         sequences = open_sequences(X, self.plan)
         answers = [decoding(self.plan.answer, Y) for Y in self._outputs(sequences, warm_up)]
         if self.plan.pooling is not None:
@@ -218,12 +218,12 @@ class Model:
         Y, _ = self._layers.outputs(encode(plan.inputs, frames, known).astype(self._layers.dtype), begin)
         return Y if before is None else Y[len(before) :]
 
-    def forecast(self, steps: int, X: object = None, *, exogenous: object = None) -> Answers:
+    def forecast(self, horizon: int, X: object = None, *, exogenous: object = None) -> Answers:
         """Return the values that follow a series; each forecast value is the input of the next step.
 
         Parameters
         ----------
-        steps : int
+        horizon : int
             The number of values to forecast.
         X : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays, default=None
             The series whose continuation is forecast. None: those that the forecaster was fitted to.
@@ -233,10 +233,10 @@ class Model:
 
         Returns
         -------
-        array of shape (steps,) or (steps, n_dims), or list of such arrays
+        array of shape (horizon,) or (horizon, n_dims), or list of such arrays
             The forecast, in the form of the series.
         """
-        return Forecasts(self.plan).forecast(steps, X, exogenous)
+        return Forecasts(self.plan).forecast(horizon, X, exogenous)
 
     def stream(self, *, warm_up: object = None) -> Stream:
         """Return the model as a stream that takes one frame at a time.
@@ -300,7 +300,7 @@ class Forecasts:
 
     def forecast(self, steps: int, X: object, exogenous: object) -> Answers:
         """Return the next values of each series, in the form of the series."""
-        check_integer("steps", steps, 1)
+        check_integer("horizon", steps, 1)
         if X is None:
             many, before = self._plan.many, [np.empty((0, self._dims))] * len(self._plan.ends)
         else:
@@ -338,8 +338,8 @@ class Forecasts:
         if far.any():
             warnings.warn(
                 f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {MAX_FORECAST_DEVIATIONS:g} "
-                "standard deviations from the mean of its series. Fit with some noise (for example noise=1e-3), a "
-                "larger ridge, or more data.",
+                "standard deviations from the mean of its series. Fit with some noise (for example input_noise=1e-3), "
+                "a larger ridge, or more data.",
                 stacklevel=4,
             )
         return out

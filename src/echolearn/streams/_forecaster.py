@@ -15,11 +15,11 @@ class ForecastStream:
         self._forecast = forecast
 
     def predict(
-        self, new: SequencesLike, steps: int = 1, *, exogenous: SequencesLike = None, ahead: SequencesLike = None
+        self, new: SequencesLike, horizon: int = 1, *, exogenous: SequencesLike = None, ahead: SequencesLike = None
     ) -> Answers:
         """Take in the values since the last call, and return the next ones; ahead: exogenous inputs to come."""
         self._forecast = self._forecast.update(new, exogenous)
-        return self._forecast.predict(Continuation(steps, exogenous=ahead))
+        return self._forecast.predict(Continuation(horizon, exogenous=ahead))
 
     def update(self, new: SequencesLike, *, exogenous: SequencesLike = None) -> Self:
         """Take in the newest values without a forecast."""

@@ -289,7 +289,7 @@ def check(job: Job, verbose: int) -> None:
         raise MemoryError(
             f"this fit needs about {_size(need)} and {_size(have)} are free: hidden_units={job.N}, {job.frames} frames"
             f"{'' if job.batch is None else f', {job.batch} in a mini-batch'}. Give fewer hidden_units"
-            f"{', a smaller batch_size' if job.epochs and job.batch else ''}"
+            f"{', a smaller batch_size in `learning`' if job.epochs and job.batch else ''}"
             f"{', shorter sequences' if job.epochs and learning_bytes(job) > ridge_bytes(job) else ''}"
             f"{', dtype=float32' if job.itemsize == 8 else ''} or more memory."
         )

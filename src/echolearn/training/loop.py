@@ -240,7 +240,10 @@ def run_epochs(
     except KeyboardInterrupt:
         return TrainingResult(record.best, record.history, True)
     if not objective.validates and not objective.is_stable(record.best):
-        _warn("the weights after the last epoch explode; those of the epoch before are kept. Try a smaller step_size.")
+        _warn(
+            "the weights after the last epoch explode; those of the epoch before are kept. Try a smaller step_size in "
+            "`learning`."
+        )
         record.best = record.safe
     return TrainingResult(record.best, record.history, False)
 
@@ -282,7 +285,7 @@ def _try_epoch(
                 retried = ", even with smaller steps" if schedule.retries else ""
                 _warn(
                     f"training stopped in epoch {number}: {problem}{retried}. The best weights so far "
-                    "are kept. Try a smaller step_size or spectral_radius, or set clip."
+                    "are kept. Try a smaller spectral_radius, or a smaller step_size or clip in `learning`."
                 )
                 return None
             objective.restart(record.safe)

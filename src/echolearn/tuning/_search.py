@@ -70,9 +70,9 @@ def tune(
     space : dict, default None
         The settings to search, by name. A pair `(low, high)` with `0 < low <= high` is searched evenly in its
         logarithm, in whole numbers if both are whole; a list is a choice among its members. In a Pipeline, names
-        without a prefix are those of its last step. None searches `spectral_radius`, `input_scaling`, `bias_scaling`,
-        `leak`, and `step_size` where weights are learned. The ridge and the penalty of the softmax readout need not be
-        searched: every fit chooses them itself.
+        without a prefix are those of its last step. None searches `spectral_radius`, `input_scaling`,
+        `reservoir__bias_scaling`, `leak`, and `learning__step_size` where weights are learned. The ridge and the
+        penalty of the softmax readout need not be searched: every fit chooses them itself.
     trials : int, default 30
         The total number of trials, including those that `storage` already holds. Use more for a larger space.
     validation : tuple (X, y), default None

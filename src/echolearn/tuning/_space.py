@@ -20,10 +20,10 @@ Space = Mapping[str, tuple[float, float] | Sequence[object]]  # as a user gives 
 FIXED_WEIGHTS_SPACE: dict[str, Options] = {
     "spectral_radius": (0.2, 1.0),
     "input_scaling": (0.01, 2.0),
-    "bias_scaling": (0.01, 1.0),
+    "reservoir__bias_scaling": (0.01, 1.0),
     "leak": [(0.03, 0.9), (0.1, 1.0), (0.3, 1.0), 1.0],
 }
-LEARNED_WEIGHTS_SPACE: dict[str, Options] = {**FIXED_WEIGHTS_SPACE, "step_size": (0.001, 0.03)}
+LEARNED_WEIGHTS_SPACE: dict[str, Options] = {**FIXED_WEIGHTS_SPACE, "learning__step_size": (0.001, 0.03)}
 
 
 def pipeline_prefix(estimator: BaseEstimator) -> str:
@@ -78,9 +78,9 @@ def initial_values(estimator: BaseEstimator, space: Mapping[str, Options]) -> di
     """Return the estimator's own settings as far as they lie in the space, as Optuna stores them."""
     values: dict[str, object] = {}
     params, prefix = estimator.get_params(), pipeline_prefix(estimator)
-    if params.get(f"{prefix}step_size", 0) is None:
-        step = default_step_size(params[f"{prefix}optimizer"], params[f"{prefix}hidden_units"])
-        params[f"{prefix}step_size"] = step
+    if params.get(f"{prefix}learning__step_size", 0) is None:
+        step = default_step_size(params[f"{prefix}learning__optimizer"], params[f"{prefix}hidden_units"])
+        params[f"{prefix}learning__step_size"] = step
     for name, options in space.items():
         value = params[name]
         if isinstance(options, list):

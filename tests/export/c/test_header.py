@@ -16,6 +16,7 @@ from echolearn.export import plan_of
 from echolearn.export.c.header import c_header
 from reference.plans import evaluate
 from reliability.exports import SANITIZED, compiled, difference, in_c
+from toys import grouped
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
 
@@ -146,7 +147,7 @@ def test_a_forecast_with_exogenous_inputs(tmp_path):
 
 
 def test_a_stream_continues_where_training_ended(tmp_path):
-    esn = ESNRegressor(10, feedback=True, missing="carry", **exported.FIXED).fit(
+    esn = ESNRegressor(10, feedback=True, missing="carry", **grouped(exported.FIXED)).fit(
         exported.X[0], exported.VALUES[0][:, 0]
     )
     source = LOOP.replace("NEXT", "{ const float x[3] = {101.0f, 99.0f, 100.5f}; esn_step(&state, x, out); }")

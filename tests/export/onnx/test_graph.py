@@ -11,6 +11,7 @@ from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
 from echolearn.export.onnx.graph import IR_VERSION, OPSET_VERSION, onnx_model
 from reliability.exports import difference, in_onnx, in_onnx_steps, session
+from toys import grouped
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -115,7 +116,7 @@ def test_a_step_graph_continues_where_training_ended():
     from echolearn import ESNRegressor
 
     series = exported.X[0]
-    esn = ESNRegressor(10, feedback=True, **exported.FIXED).fit(series, exported.VALUES[0])
+    esn = ESNRegressor(10, feedback=True, **grouped(exported.FIXED)).fit(series, exported.VALUES[0])
     running = session(onnx_model(plan_of(esn), step=True))
     facts = running.get_modelmeta().custom_metadata_map
     state = np.array(json.loads(facts["resumed_state"]), np.float32)

@@ -14,6 +14,7 @@ from echolearn.runtime._plan import Sparse
 from reference.plans import evaluate, forecast
 from reliability import exports
 from reliability.browser import in_page, in_page_steps, put_page
+from toys import grouped
 
 ONE_EACH = list("abc" * 2)
 
@@ -31,7 +32,7 @@ def packed(model):
 
 
 def of_sequences(**settings):
-    return ESNClassifier(15, **{"validation_fraction": 0.0, **settings}).fit(exported.X, ONE_EACH)
+    return ESNClassifier(15, **grouped({"validation_fraction": 0.0, **settings})).fit(exported.X, ONE_EACH)
 
 
 MODELS = {
@@ -44,7 +45,7 @@ MODELS = {
     "bidirectional, last": lambda: of_sequences(pooling="last", bidirectional=True, learn="none", washout=2),
     "mean after a washout": lambda: of_sequences(pooling="mean", learn="none", washout=7),
     "summary": lambda: of_sequences(washout=3, dtype="float64"),
-    "label sets": lambda: ESNClassifier(9, **exported.FIXED).fit(exported.X, [x > 100 for x in exported.X]),
+    "label sets": lambda: ESNClassifier(9, **grouped(exported.FIXED)).fit(exported.X, [x > 100 for x in exported.X]),
     "ensemble": lambda: exported.classifier(ensemble=2),
     "relu, initial state": lambda: exported.regressor(3, activation="relu", initial_state=np.array([1.0, 2.0, 3.0])),
     "stack with hidden units": lambda: StackedClassifier(
@@ -74,7 +75,7 @@ def test_random_networks(tab):
 @pytest.mark.parametrize("missing", ["carry", "mean"])
 def test_gaps_are_filled_as_the_model_does(tab, missing):
     X = [np.where(np.random.default_rng(i).random(x.shape) < 0.3, np.nan, x) for i, x in enumerate(exported.X)]
-    esn = ESNRegressor(10, missing=missing, **exported.FIXED).fit(X, exported.VALUES)
+    esn = ESNRegressor(10, missing=missing, **grouped(exported.FIXED)).fit(X, exported.VALUES)
     expected = esn.predict(X[1].astype(np.float32).astype(float))
     assert np.allclose(in_page(tab, plan_of(esn), X[1].astype(np.float32)), expected, rtol=1e-5, atol=1e-4)
 
@@ -82,7 +83,7 @@ def test_gaps_are_filled_as_the_model_does(tab, missing):
 @pytest.mark.parametrize("units", [1, 3])
 def test_units_without_connections(tab, units):
     reservoir = Reservoir(W=np.full((3, units), 0.1), W_rec=np.zeros((units, units)), activation="tanh", leak=0.5)
-    one = exported.drawn(ESNRegressor(reservoir=reservoir, **exported.FIXED).fit(exported.X, exported.VALUES))
+    one = exported.drawn(ESNRegressor(reservoir=reservoir, **grouped(exported.FIXED)).fit(exported.X, exported.VALUES))
     assert exports.difference(one, in_page(tab, one.plan, one.x.astype(float))) <= exports.ALLOWED
 
 
@@ -104,7 +105,7 @@ def test_a_forecast_with_exogenous_inputs(tab):
 
 def test_a_series_is_resumed_where_training_ended(tab):
     x, y = exported.X[0], exported.VALUES[0]
-    esn = ESNRegressor(10, feedback=True, **exported.FIXED).fit(x, y)
+    esn = ESNRegressor(10, feedback=True, **grouped(exported.FIXED)).fit(x, y)
     more = exported.X[1].astype(np.float32).astype(float)
     found = tab.evaluate(
         """([json, X]) => {

@@ -22,6 +22,7 @@ from echolearn.speech.recognition import Recognizer, load_recognizer
 from echolearn.speech.recognition._decoder import learn_phone_task
 from echolearn.speech.recognition._stream import StreamSearch
 from speechfiles import write_riff
+from toys import grouped
 
 TOKENS = """level => echolearn.speech.view.listeners.map(
     listener => listener.tokens(level).map(token => [token.name, token.start, token.end]))"""
@@ -371,9 +372,11 @@ def wholes(folder):
 
     settings = {"learn": "none", "readout": "ridge", "random_state": 0}
     found = {
-        "both directions": learned(ESNClassifier(20, bidirectional=True, **settings)),
+        "both directions": learned(ESNClassifier(20, bidirectional=True, **grouped(settings))),
         "stacked": learned(
-            StackedClassifier([ESNClassifier(15, **settings), ESNClassifier(10, **settings)], random_state=0)
+            StackedClassifier(
+                [ESNClassifier(15, **grouped(settings)), ESNClassifier(10, **grouped(settings))], random_state=0
+            )
         ),
         "per utterance": Recognizer(base.model, base.phones, None, FeatureRecipe()),
     }

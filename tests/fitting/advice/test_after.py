@@ -16,6 +16,7 @@ from echolearn.fitting.advice.baselines import Outcome
 from echolearn.readout.ridge import solve, solve_without
 from echolearn.readout.softmax import SOFTMAX_STRENGTHS
 from echolearn.readout.statistics import statistics_of
+from toys import grouped
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=(2000, 2))
@@ -35,7 +36,7 @@ def warned(fit):
 
 @pytest.mark.parametrize("readout", ["ridge", "softmax"])
 def test_labels_that_x_does_not_tell_apart(readout):
-    esn = ESNClassifier(30, readout=readout, **FIXED)
+    esn = ESNClassifier(30, readout=readout, **grouped(FIXED))
     with pytest.warns(PoorFitWarning, match=r"labels are right: (no|hardly) better than always answering 'b'"):
         esn.fit(NOISE, np.where(OTHER > 0.1, "a", "b"))
     assert warned(lambda: esn.fit(NOISE, np.where(ECHO > 0.1, "a", "b"))) == []
@@ -43,13 +44,13 @@ def test_labels_that_x_does_not_tell_apart(readout):
 
 def test_a_rare_class_that_is_found_is_no_poor_fit():
     rare = np.where(NOISE[:, 0] > 1.5, "rare", "usual")
-    assert warned(lambda: ESNClassifier(30, **FIXED).fit(NOISE, rare)) == []
+    assert warned(lambda: ESNClassifier(30, **grouped(FIXED)).fit(NOISE, rare)) == []
     with pytest.warns(PoorFitWarning, match="always answering 'usual'"):
-        ESNClassifier(30, **FIXED).fit(NOISE, np.where(OTHER > 1.5, "rare", "usual"))
+        ESNClassifier(30, **grouped(FIXED)).fit(NOISE, np.where(OTHER > 1.5, "rare", "usual"))
 
 
 def test_values_that_have_nothing_to_do_with_x():
-    esn = ESNRegressor(30, **FIXED)
+    esn = ESNRegressor(30, **grouped(FIXED))
     with pytest.warns(PoorFitWarning, match="no better than always answering the mean") as found:
         esn.fit(NOISE, OTHER)
     assert len(found) == 1
@@ -59,7 +60,7 @@ def test_values_that_have_nothing_to_do_with_x():
 
 def test_an_ensemble_warns_once():
     parts = [slice(i, i + 100) for i in range(0, 2000, 100)]
-    esn = ESNClassifier(20, ensemble=2, epochs=1, refine_epochs=0, random_state=0)
+    esn = ESNClassifier(20, ensemble=2, epochs=1, learning={"refine_epochs": 0}, random_state=0)
     with pytest.warns(PoorFitWarning) as found:
         esn.fit([NOISE[p] for p in parts], [OTHER[p] > 0 for p in parts])
     assert len([w for w in found if w.category is PoorFitWarning]) == 1
@@ -68,9 +69,9 @@ def test_an_ensemble_warns_once():
 def test_a_random_walk_is_no_better_than_its_last_value():
     walk = np.cumsum(OTHER)[:, None]
     with pytest.warns(PoorFitWarning, match=r"no better than that of repeating the last value"):
-        ESNRegressor(30, **FIXED).fit(walk[:-1], walk[1:, 0])
+        ESNRegressor(30, **grouped(FIXED)).fit(walk[:-1], walk[1:, 0])
     series = np.asarray(mackey_glass(2000)).reshape(-1, 1)
-    assert warned(lambda: ESNRegressor(50, **FIXED).fit(series[:-10], series[10:, 0])) == []
+    assert warned(lambda: ESNRegressor(50, **grouped(FIXED)).fit(series[:-10], series[10:, 0])) == []
 
 
 def test_predictions_that_lag():
@@ -79,28 +80,28 @@ def test_predictions_that_lag():
         slow[t] = 0.97 * slow[t - 1] + 0.25 * OTHER[t]
     seen = (slow**3)[:, None]  # not a series that resembles the target
     with pytest.warns(PoorFitWarning, match=r"predictions lag [345] steps behind the held-out targets"):
-        ESNRegressor(50, **FIXED).fit(seen[:-5], slow[5:])
-    assert warned(lambda: ESNRegressor(50, **FIXED).fit(seen[5:], slow[5:])) == []
+        ESNRegressor(50, **grouped(FIXED)).fit(seen[:-5], slow[5:])
+    assert warned(lambda: ESNRegressor(50, **grouped(FIXED)).fit(seen[5:], slow[5:])) == []
 
 
 def test_a_ridge_at_an_edge_where_the_error_still_falls():
     few = slice(600)
-    esn = ESNRegressor(300, ridge=[1e-6, 1e-5], **FIXED)
+    esn = ESNRegressor(300, ridge=[1e-6, 1e-5], **grouped(FIXED))
     with pytest.warns(ReadoutWarning, match=r"ridge=1e-05 was chosen at the upper edge.*ridge=\[1e-05, 0\.0001"):
         esn.fit(NOISE[few], ECHO[few])
     with pytest.warns(ReadoutWarning, match=r"ridge=1e\+04 was chosen at the lower edge.*or more hidden_units"):
-        ESNRegressor(30, ridge=[1e4, 1e5], **FIXED).fit(NOISE, ECHO)
-    assert warned(lambda: ESNRegressor(30, ridge="auto", **FIXED).fit(NOISE, ECHO)) == []
+        ESNRegressor(30, ridge=[1e4, 1e5], **grouped(FIXED)).fit(NOISE, ECHO)
+    assert warned(lambda: ESNRegressor(30, ridge="auto", **grouped(FIXED)).fit(NOISE, ECHO)) == []
     exact = NOISE[:, 0]  # the error is at rounding level: a smaller ridge is of no use
-    assert warned(lambda: ESNRegressor(30, ridge=[1e-3, 1.0], **FIXED).fit(NOISE, exact)) == []
+    assert warned(lambda: ESNRegressor(30, ridge=[1e-3, 1.0], **grouped(FIXED)).fit(NOISE, exact)) == []
 
 
 def test_more_columns_than_targets():
     X, y = NOISE[:200], NOISE[:200, 0] * np.roll(NOISE[:200, 1], 1)
     with pytest.warns(ReadoutWarning, match=r"302 columns of states and inputs for 180 targets.*ridge='auto'"):
-        ESNRegressor(300, ridge=1e-9, **FIXED).fit(X, y)
-    assert warned(lambda: ESNRegressor(300, **FIXED).fit(X, y)) == []
-    assert warned(lambda: ESNRegressor(50, ridge=1e-9, **FIXED).fit(X, X[:, 0])) == []
+        ESNRegressor(300, ridge=1e-9, **grouped(FIXED)).fit(X, y)
+    assert warned(lambda: ESNRegressor(300, **grouped(FIXED)).fit(X, y)) == []
+    assert warned(lambda: ESNRegressor(50, ridge=1e-9, **grouped(FIXED)).fit(X, X[:, 0])) == []
 
 
 @pytest.mark.parametrize(("strength", "edge"), [(30.0, "upper"), (0.1, "lower"), (3.0, None)])
@@ -119,11 +120,11 @@ def test_a_strength_at_an_edge_where_other_logits_are_better(strength, edge, fac
 def test_a_cold_start_that_dominates_a_score():
     series = np.asarray(mackey_glass(2100)).reshape(-1, 1)
     X, y = series[:-10], series[10:, 0]
-    esn = ESNRegressor(50, washout=0, **FIXED).fit(X[:1500], y[:1500])
+    esn = ESNRegressor(50, washout=0, **grouped(FIXED)).fit(X[:1500], y[:1500])
     with pytest.warns(PoorFitWarning, match=r"the first \d+ steps of each sequence.*warm_up=.*washout=\d+"):
         esn.score([X[1600:2000]], [y[1600:2000]])
     assert warned(lambda: esn.score([X[1600:2000]], [y[1600:2000]], warm_up=[X[1500:1600]])) == []
-    settled = ESNRegressor(50, washout=100, **FIXED).fit(X[:1500], y[:1500])
+    settled = ESNRegressor(50, washout=100, **grouped(FIXED)).fit(X[:1500], y[:1500])
     assert warned(lambda: settled.score([X[1600:2000]], [y[1600:2000]])) == []
 
 

@@ -10,6 +10,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, StackedClassifier
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.advice.before import warn_of_scale
+from toys import grouped
 
 
 @pytest.mark.parametrize(
@@ -182,21 +183,21 @@ SMALL = {"hidden_units": 5, "learn": "none"}
 )
 def test_labels_in_place_of_sequences(wrong_X, wrong_y):
     with pytest.raises(ValueError, match=r"^X and y are swapped: X holds labels, and y has 3 features. Call fit"):
-        ESNClassifier(**SMALL).fit(wrong_X, wrong_y)
+        ESNClassifier(**grouped(SMALL)).fit(wrong_X, wrong_y)
 
 
 def test_numbers_may_be_either():
     for wrong_X, wrong_y in ((X[0][:, 0], X[0]), (pd.Series(X[0][:, 0]), pd.DataFrame(X[0], columns=list("abc")))):
         with pytest.raises(ValueError, match=r"got 1D array.*If X and y are swapped, call fit\(X, y\)"):
-            ESNRegressor(**SMALL).fit(wrong_X, wrong_y)
+            ESNRegressor(**grouped(SMALL)).fit(wrong_X, wrong_y)
     with pytest.raises(ValueError, match=r"y has shape .*Look whether X and y are swapped"):
-        ESNClassifier(**SMALL).fit(STEPS, X)
+        ESNClassifier(**grouped(SMALL)).fit(STEPS, X)
 
 
 def test_other_refusals_stay_as_they_are():
     with pytest.raises(ValueError, match="NaN") as found:
-        ESNRegressor(**SMALL).fit(X[0] * np.nan, X[0])
+        ESNRegressor(**grouped(SMALL)).fit(X[0] * np.nan, X[0])
     assert "swapped" not in str(found.value)
     with pytest.raises(ValueError, match="cluster") as found:
-        ESNRegressor(**SMALL).fit(["a.npy", "b.npy"], X[:2])
+        ESNRegressor(**grouped(SMALL)).fit(["a.npy", "b.npy"], X[:2])
     assert "X holds labels" not in str(found.value)

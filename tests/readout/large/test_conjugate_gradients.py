@@ -113,7 +113,7 @@ def test_a_readout_that_is_stopped_between_passes_resumes_to_the_bit(learn, tmp_
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 20)
     five = {**conjugate_gradients.__kwdefaults__, "iterations": 5, "tolerance": -1.0}
     monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", five)
-    esn = ESNRegressor(20, connections=4, learn=learn, epochs=2, ridge=0.1, random_state=0)
+    esn = ESNRegressor(20, reservoir={"connections": 4}, learn=learn, epochs=2, ridge=0.1, random_state=0)
     straight = esn.fit(X, VALUES).network_.readout.U
     monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN_STATES", 0.0)
     save, stops = Checkpoint.save, []

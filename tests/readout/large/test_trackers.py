@@ -23,6 +23,7 @@ from echolearn.readout.trackers import fade_in
 from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
@@ -230,11 +231,11 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_networks_learn_as_small_ones_do(kind, monkeypatch):
     how = {**toys.FAST, "epochs": 4, **KINDS[kind]}
-    small = ESNRegressor(**how).fit(X, VALUES)
+    small = ESNRegressor(**grouped(how)).fit(X, VALUES)
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
     monkeypatch.setattr(trackers, "BATCHES_PER_SKETCH", 1)
-    large = ESNRegressor(**how).fit(X, VALUES)
-    moved = large.input_weights_ - ESNRegressor(**{**how, "learn": "none"}).fit(X, VALUES).input_weights_
+    large = ESNRegressor(**grouped(how)).fit(X, VALUES)
+    moved = large.input_weights_ - ESNRegressor(**grouped({**how, "learn": "none"})).fit(X, VALUES).input_weights_
     assert np.abs(moved).max() > 1e-4
     assert large.history_[-1]["error"] < large.history_[0]["error"]
     assert abs(large.score(X, VALUES) - small.score(X, VALUES)) < 0.1
@@ -245,10 +246,10 @@ def test_large_networks_resume_to_the_bit(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 0)
     monkeypatch.setattr(sketch, "SAMPLE_FRAMES", 40)
     how = {**toys.FAST, "epochs": 4, "patience": None, "validation_fraction": 0.25, **KINDS[kind]}
-    straight = ESNClassifier(**how).fit(X, LABELS)
+    straight = ESNClassifier(**grouped(how)).fit(X, LABELS)
     with pytest.raises(KeyboardInterrupt):
-        ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path / "kept", callback=toys.interrupt_at(2))
-    resumed = ESNClassifier(**how).fit(X, LABELS, checkpoint=tmp_path / "kept")
+        ESNClassifier(**grouped(how)).fit(X, LABELS, checkpoint=tmp_path / "kept", callback=toys.interrupt_at(2))
+    resumed = ESNClassifier(**grouped(how)).fit(X, LABELS, checkpoint=tmp_path / "kept")
     np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
     np.testing.assert_array_equal(resumed.recurrent_weights_.data, straight.recurrent_weights_.data)
     errors = [[row["error"] for row in esn.history_] for esn in (resumed, straight)]

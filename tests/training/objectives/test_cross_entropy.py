@@ -20,6 +20,7 @@ from echolearn.training.objectives import cross_entropy as module
 from echolearn.training.objectives.cross_entropy import CrossEntropyObjective, entropy_gradient
 from echolearn.training.objectives.ridge import LearningPlan
 from echolearn.training.optimizers import default_step_size
+from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 DATA = Dataset(
@@ -194,9 +195,9 @@ HOW = {**toys.FAST, "validation_fraction": 0.25, "refine_epochs": 4}
 
 
 def test_the_best_epoch_counts_and_the_start_is_one():
-    esn = ESNClassifier(**HOW).fit(X, LABELS)
+    esn = ESNClassifier(**grouped(HOW)).fit(X, LABELS)
     assert [row["epoch"] for row in esn.refinement_] == [1, 2, 3, 4]
-    wild = ESNClassifier(**HOW, step_size=50.0).fit(X, LABELS)
+    wild = ESNClassifier(**grouped(HOW, step_size=50.0)).fit(X, LABELS)
     assert np.isfinite(wild.network_.readout.U).all()
     assert np.isfinite(wild.input_weights_).all()
 
@@ -207,9 +208,9 @@ def test_a_classifier_whose_refinement_diverges_warns_and_keeps_the_weights_befo
 
     monkeypatch.setattr(CrossEntropyObjective, "step", diverging)
     with pytest.warns(TrainingWarning, match="training stopped in epoch 1"):
-        esn = ESNClassifier(**HOW).fit(X, LABELS)
+        esn = ESNClassifier(**grouped(HOW)).fit(X, LABELS)
     monkeypatch.undo()
-    plain = ESNClassifier(**{**HOW, "refine_epochs": 0}).fit(X, LABELS)
+    plain = ESNClassifier(**grouped({**HOW, "refine_epochs": 0})).fit(X, LABELS)
     assert esn.refinement_ == []
     np.testing.assert_array_equal(esn.input_weights_, plain.input_weights_)
 
@@ -217,7 +218,7 @@ def test_a_classifier_whose_refinement_diverges_warns_and_keeps_the_weights_befo
 def test_refining_lowers_the_training_cross_entropy():
     def entropy(epochs):
         how = {**HOW, "validation_fraction": 0.0, "refine_epochs": epochs, "hidden_units": 20}
-        P = ESNClassifier(**how).fit(X, LABELS).predict_proba(X)
+        P = ESNClassifier(**grouped(how)).fit(X, LABELS).predict_proba(X)
         right = np.concatenate([p[np.arange(len(p)), (y == "low").astype(int)] for p, y in zip(P, LABELS, strict=True)])
         return -np.log(right).mean()
 
@@ -226,15 +227,15 @@ def test_refining_lowers_the_training_cross_entropy():
 
 @pytest.mark.parametrize("without", [{"learn": "none"}, {"readout": "ridge"}, {"refine_epochs": 0}, {"epochs": 0}])
 def test_settings_without_refinement(without):
-    assert ESNClassifier(**{**HOW, **without}).fit(X, LABELS).refinement_ == []
+    assert ESNClassifier(**grouped({**HOW, **without})).fit(X, LABELS).refinement_ == []
 
 
 def test_one_label_per_sequence_is_not_refined():
-    assert ESNClassifier(**HOW).fit(*toys.rising()).refinement_ == []
+    assert ESNClassifier(**grouped(HOW)).fit(*toys.rising()).refinement_ == []
 
 
 def test_an_interrupted_refinement_resumes_to_the_same_bits(tmp_path, monkeypatch):
-    straight = ESNClassifier(**HOW).fit(X, LABELS)
+    straight = ESNClassifier(**grouped(HOW)).fit(X, LABELS)
     end_epoch, ended = CrossEntropyObjective.end_epoch, []
 
     def until_three(self):
@@ -245,9 +246,9 @@ def test_an_interrupted_refinement_resumes_to_the_same_bits(tmp_path, monkeypatc
 
     monkeypatch.setattr(CrossEntropyObjective, "end_epoch", until_three)
     with pytest.raises(KeyboardInterrupt):
-        ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path)
+        ESNClassifier(**grouped(HOW)).fit(X, LABELS, checkpoint=tmp_path)
     monkeypatch.undo()
-    resumed = ESNClassifier(**HOW).fit(X, LABELS, checkpoint=tmp_path)
+    resumed = ESNClassifier(**grouped(HOW)).fit(X, LABELS, checkpoint=tmp_path)
     np.testing.assert_array_equal(resumed.network_.readout.U, straight.network_.readout.U)
     np.testing.assert_array_equal(resumed.recurrent_weights_.data, straight.recurrent_weights_.data)
     assert resumed.refinement_ == straight.refinement_

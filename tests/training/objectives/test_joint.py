@@ -18,6 +18,7 @@ from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives import joint as module
 from echolearn.training.objectives.joint import JointPlan, RunningPass, StackedObjective
 from stacks import N_OUT, draw, two_batches
+from toys import grouped
 
 
 @settings(max_examples=30, deadline=None)
@@ -183,7 +184,9 @@ def test_a_stack_whose_joint_learning_diverges_warns_and_keeps_its_layers(monkey
     how = {"connections": 4, "epochs": 2, "batch_size": 4}
 
     def stack(epochs):
-        return StackedClassifier([ESNClassifier(6, **how), ESNClassifier(5, **how)], joint_epochs=epochs)
+        return StackedClassifier(
+            [ESNClassifier(6, **grouped(how)), ESNClassifier(5, **grouped(how))], joint_epochs=epochs
+        )
 
     alone = stack(0).fit(X, y)
 
