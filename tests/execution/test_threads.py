@@ -3,9 +3,13 @@
 import os
 import threading
 import time
+from functools import reduce
+from operator import add
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
@@ -13,7 +17,15 @@ import toys
 from echolearn import ESNClassifier
 from echolearn.execution import threads
 from echolearn.execution.blas import one_blas_thread
-from echolearn.execution.threads import as_worker, map_and_sum, map_in_order, on_worker_thread, thread_count
+from echolearn.execution.threads import (
+    TERMS_PER_NODE,
+    as_worker,
+    map_and_sum,
+    map_in_order,
+    on_worker_thread,
+    thread_count,
+    tree_sum,
+)
 from threadpools import thread_pool
 from toys import grouped
 
@@ -142,3 +154,45 @@ def test_worker_processes_of_joblib_share_the_cores(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     with parallel_config(backend="loky", inner_max_num_threads=1):
         assert Parallel(n_jobs=2)(delayed(thread_count)() for _ in range(2)) == [1, 1]
+
+
+# ---------------- Sums in a fixed tree of neighbours
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.floats(-1e6, 1e6), max_size=70))
+def test_each_node_adds_its_neighbours_from_left_to_right(values):
+    def level_by_level(parts):
+        while len(parts) > 1:
+            nodes = [parts[start : start + TERMS_PER_NODE] for start in range(0, len(parts), TERMS_PER_NODE)]
+            parts = [reduce(add, node) for node in nodes]  # `sum` adds differently from Python 3.12 on
+        return parts[0] if parts else None
+
+    assert tree_sum(values) == level_by_level(values)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 200), st.integers(0, 3))
+def test_few_partial_sums_wait(count, seed):
+    """Terms are taken one at a time, and only one sum per level of the tree stays alive."""
+    alive = peak = 0
+
+    class Term:
+        def __init__(self, value):
+            nonlocal alive, peak
+            self.value = value
+            alive += 1
+            peak = max(peak, alive)
+
+        def __iadd__(self, other):
+            self.value += other.value
+            return self
+
+        def __del__(self):
+            nonlocal alive
+            alive -= 1
+
+    values = np.random.default_rng(seed).integers(0, 100, count)
+    assert tree_sum(Term(v) for v in values).value == values.sum()
+    levels = 1 + int(np.ceil(np.log(count) / np.log(TERMS_PER_NODE)))
+    assert peak <= levels + 2

@@ -40,7 +40,7 @@ from echolearn.cluster.worker import (
 )
 from echolearn.exceptions import ClusterError
 from echolearn.execution.executor import Item, Prepared
-from echolearn.execution.tree_sum import TERMS_PER_NODE, tree_sum
+from echolearn.execution.threads import TERMS_PER_NODE, tree_sum
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array

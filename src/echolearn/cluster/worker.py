@@ -15,8 +15,7 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn.exceptions import ClusterError
-from echolearn.execution.threads import as_worker
-from echolearn.execution.tree_sum import tree_sum
+from echolearn.execution.threads import as_worker, tree_sum
 from echolearn.sequences.dataset import Dataset
 
 Place = tuple[int, int, int, int | None]  # of a sequence: its part, index, start and stop (None: the entry itself)

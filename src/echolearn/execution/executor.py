@@ -12,8 +12,7 @@ from contextvars import ContextVar
 from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
 
-from echolearn.execution.threads import map_and_sum, map_in_order
-from echolearn.execution.tree_sum import tree_sum
+from echolearn.execution.threads import map_and_sum, map_in_order, tree_sum
 from echolearn.validation import Array
 
 Result = TypeVar("Result")

@@ -20,8 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from echolearn.execution.threads import map_in_order
-from echolearn.execution.tree_sum import tree_sum
+from echolearn.execution.threads import map_in_order, tree_sum
 from echolearn.readout.large.sketch import Operator, Rows
 from echolearn.readout.statistics import residual
 from echolearn.validation import Array

@@ -15,8 +15,7 @@ import numpy as np
 from echolearn.display.progress import clock, show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.memory import available_memory
-from echolearn.execution.threads import thread_count
-from echolearn.execution.tree_sum import TERMS_PER_NODE
+from echolearn.execution.threads import TERMS_PER_NODE, thread_count
 from echolearn.readout import softmax
 from echolearn.readout.large import conjugate_gradients, trackers
 from echolearn.readout.large.sketch import SAMPLE_FRAMES, SKETCH_RANK
