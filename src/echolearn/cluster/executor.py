@@ -1,7 +1,7 @@
 """Passes over data that are on the workers of a Dask cluster (extra `dask`).
 
 Sequences are sent to the workers, or read by them, once, and stay there in parts. A task carries weights and the
-places of its sequences, and returns a sum; sums are added on the workers in the tree of `execution.tree_sum`. The bits
+places of its sequences, and returns a sum; sums are added on the workers in the tree of `threads.tree_sum`. The bits
 do not depend on which worker does what, or when: they are those of this process, as long as the machines are of one
 kind (products of H_c with more than `MAX_COLUMNS_PER_THREAD` columns are added in another order here, see
 `readout/statistics.py`). A part is itself the result of a task, which is repeated when its worker dies: from the file,

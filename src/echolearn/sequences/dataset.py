@@ -92,7 +92,7 @@ class Dataset:
         return self.executor.map(self, function, items)
 
     def sum(self, function: Callable[..., Result], items: Iterable[Item]) -> Result:
-        """Return the sum of function(data, *item) over the items, added in the tree of `execution.tree_sum`."""
+        """Return the sum of function(data, *item) over the items, added in the tree of `execution.threads.tree_sum`."""
         return self.executor.sum(self, function, items)
 
     def batch(self, which: Sequence[int] | Array, steps: slice = slice(None)) -> Batch:
