@@ -244,7 +244,6 @@ SYNONYMS = {
     "input_noise": "noise state_noise noise_rc noise_level noise_in",
     "state_noise": "noise noise_rc noise_level",
     "direct": "input_to_readout input_to_output concat_input",
-    "pooling": "mts_rep pool aggregation",
     "readout": "readout_type output_activation",
     "optimizer": "solver optimiser",
     "class_weight": "class_weights weights",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from echolearn.estimators._functions import load, save, stream
     from echolearn.estimators._nvar import NVARForecaster
     from echolearn.estimators._regressor import ESNRegressor
+    from echolearn.estimators._series import SeriesClassifier, SeriesRegressor
     from echolearn.estimators._stacked import StackedClassifier, StackedRegressor
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "FrameWise",
     "NVARForecaster",
     "ReservoirFeatures",
+    "SeriesClassifier",
+    "SeriesRegressor",
     "StackedClassifier",
     "StackedRegressor",
     "load",
@@ -40,6 +43,7 @@ __getattr__, __dir__ = names_at_first_use(
         "_functions": ("load", "save", "stream"),
         "_nvar": ("NVARForecaster",),
         "_regressor": ("ESNRegressor",),
+        "_series": ("SeriesClassifier", "SeriesRegressor"),
         "_stacked": ("StackedClassifier", "StackedRegressor"),
     },
 )

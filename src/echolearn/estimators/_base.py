@@ -128,21 +128,6 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Group
             raise KeyboardInterrupt
         return self
 
-    def _add_sequences(
-        self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, weighing: Weighing, sample_weight: object
-    ) -> Self:
-        """Add sequences to the statistics of a ridge readout, and solve it again."""
-        settings = NetworkSettings.of(flat_settings(self))
-        known_statistics(self.model_)
-        if is_remote_source(X):
-            X, y = cluster.open_source(X, y)
-        given = self._open(X, lengths)
-        check_long_enough(given, self.network_.view.washout)
-        rule, class_weights = weighing
-        targets = rule.open(y, given, sample_weight)
-        self.model_ = add_sequences(self.model_, settings, given, targets, class_weights)
-        return self
-
     def _open(self, X: SequencesLike, lengths: ArrayLike | None) -> Sequences:
         """Check the inputs of a prediction."""
         unpacked, layout = unpack(cluster.open_inputs(X) if is_remote_source(X) else X), self.layout_
@@ -279,27 +264,6 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Group
             check_finite(H, "states")
         return given.in_given_form(states)
 
-    def streams(self, n: int) -> runtime.Streams:
-        """Return several streams of the network that advance together: one frame of each per call.
-
-        Parameters
-        ----------
-        n : int
-            The number of devices, each of which has a state of its own.
-
-        Returns
-        -------
-        Streams
-            Streams in the initial state: `step` of frames (n, n_features) returns probabilities or values
-            (n, n_outputs). They do not learn.
-
-        See Also
-        --------
-        echolearn.runtime.load : The same without the rest of the library.
-        """
-        check_is_fitted(self)
-        return runtime.Model(plan_of(self.model_)).streams(n)
-
     def unsettled_steps(self, X: SequencesLike) -> Array:
         """Return how many first steps of each sequence `score` leaves out: the washout, where a prediction starts cold.
 
@@ -369,11 +333,6 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Group
         """The scale that each feature is divided by before it enters the network."""
         return self.inputs_.scale
 
-    @property
-    def feedback_weights_(self) -> Array | None:
-        """W_fb (hidden_units, outputs), or None."""
-        return self.network_.reservoir.W_fb
-
     def save(self, path: str | PathLike[str], *, sums: bool = False) -> None:
         """Save the fitted estimator to one safetensors file: weights, settings, classes, version and a checksum.
 
@@ -394,3 +353,48 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Group
         if check_boolean("sums", sums):
             known_statistics(self.model_)
         save_model(replace(self.model_, settings=flat_settings(self)), path, statistics=sums)
+
+
+class StepEstimator(SequenceEstimator):
+    """An estimator with one target per step: its network runs as a stream, and its readout can grow."""
+
+    @property
+    def feedback_weights_(self) -> Array | None:
+        """W_fb (hidden_units, outputs), or None."""
+        return self.network_.reservoir.W_fb
+
+    def streams(self, n: int) -> runtime.Streams:
+        """Return several streams of the network that advance together: one frame of each per call.
+
+        Parameters
+        ----------
+        n : int
+            The number of devices, each of which has a state of its own.
+
+        Returns
+        -------
+        Streams
+            Streams in the initial state: `step` of frames (n, n_features) returns probabilities or values
+            (n, n_outputs). They do not learn.
+
+        See Also
+        --------
+        echolearn.runtime.load : The same without the rest of the library.
+        """
+        check_is_fitted(self)
+        return runtime.Model(plan_of(self.model_)).streams(n)
+
+    def _add_sequences(
+        self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, weighing: Weighing, sample_weight: object
+    ) -> Self:
+        """Add sequences to the statistics of a ridge readout, and solve it again."""
+        settings = NetworkSettings.of(flat_settings(self))
+        known_statistics(self.model_)
+        if is_remote_source(X):
+            X, y = cluster.open_source(X, y)
+        given = self._open(X, lengths)
+        check_long_enough(given, self.network_.view.washout)
+        rule, class_weights = weighing
+        targets = rule.open(y, given, sample_weight)
+        self.model_ = add_sequences(self.model_, settings, given, targets, class_weights)
+        return self

@@ -1,33 +1,27 @@
-"""ESNClassifier: one label per time step, or one per sequence."""
+"""ESNClassifier: one label per time step."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from echolearn import cluster
-from echolearn.estimators._base import SequenceEstimator, store_parameters
-from echolearn.fitting.advice.before import warn_of_whole_labels
-from echolearn.fitting.advice.scores import check_comparable, warn_of_poor_labels
-from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, is_label_sets
-from echolearn.fitting.data import ClassWeight, FitData, OpenedTargets, TargetRule, Validation, Weighing
+from echolearn.estimators._base import StepEstimator, store_parameters
+from echolearn.estimators._labels import LabelEstimator, label_encoding
+from echolearn.fitting.data import ClassWeight, OpenedTargets, Validation
 from echolearn.fitting.fit import fit_model, open_fit
 from echolearn.fitting.parameters import Parameters, flat_settings, merged_settings
-from echolearn.fitting.settings import NetworkSettings, check_each
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
-from echolearn.sequences.selection import Pooling
-from echolearn.sequences.targets import concatenate_targets
 from echolearn.streams._estimator import ClassifierStream
 from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike
@@ -42,8 +36,8 @@ def _has_ridge_readout(esn: ESNClassifier) -> bool:
     )
 
 
-class ESNClassifier(ClassifierMixin, SequenceEstimator):
-    """An echo state network that labels time steps or whole sequences, with all its weights learned.
+class ESNClassifier(StepEstimator, LabelEstimator):
+    """An echo state network that labels every time step, with all its weights learned.
 
     The defaults learn W, W_rec, the bias and the leaks on mini-batches by exact gradients, and end in a softmax
     readout. `ESNClassifier.paper(hidden_units)` has the settings of the paper.
@@ -87,14 +81,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
         state before them. Raise it if the initial transient disturbs the fit. "auto": a tenth of the steps, at most
         100, of fewer than five series of 100 steps or more with labels per step; 0 for others.
-    pooling : {"auto", "summary", "mean", "last"} or int, default="auto"
-        With one target per sequence: how the states of a sequence become the regressors of the readout. "summary": of
-        every unit the mean, deviation, extremes, last state, and shares of time above thresholds. Its units are drawn
-        for the data and not learned, two sets of `hidden_units`; which kinds of units, and the ridge, are chosen by
-        leave-one-out errors (docs/howto/classification.md). "mean": the mean of the states, "last": the last one, a
-        number: the means over so many equal parts of time side by side; W and W_rec are learned through these three.
-        "auto": "summary", unless another parameter, or an argument of `fit`, asks for what a summary does not have (for
-        example `epochs`, `leak`, `bidirectional` or `checkpoint`), or the data are on a cluster; then "mean".
     ridge : float, list of float, or "auto", default="auto"
         The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
         the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
@@ -115,7 +101,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         time, m in the paper; None for the whole sequence. `patience` ("auto"): epochs without a better validation
         error after which learning stops; "auto" for a quarter of the epochs, at least 5; None for no early stopping.
         `refine_epochs` (5): last epochs in which all weights, those of the softmax readout too, are learned on the
-        cross entropy; only with one label per step. `learn_leak` (True): whether the leak of each unit is learned.
+        cross entropy. `learn_leak` (True): whether the leak of each unit is learned.
         For comparisons with the paper: `optimizer` ("adam", or "fista", eq. 36 and 37) with its `momentum` ("fista", or
         "printed"); `clip` (None): the norm to which longer gradients are shortened; `renormalize` (False): W_rec is
         scaled back to `spectral_radius` after every epoch; `gradient` ("exact", or "printed": the printed formulas);
@@ -129,12 +115,12 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         How much the labels of each class count, beside `sample_weight`. "balanced": as scikit-learn defines it, in
         inverse proportion to how often each class occurs. A dict from labels to weights, 1 for those that it lacks.
     ignore_label : label, default=None
-        The label in y that marks steps (or sequences) without a target: they run through the network, but nothing is
-        learned from them or scored on them. It is not a class. NaN stands for NaN and None. None: no label.
+        The label in y that marks steps without a target: they run through the network, but nothing is learned from
+        them or scored on them. It is not a class. NaN stands for NaN and None. None: no label.
     layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
         Which axis of X is time. "time_first": (n_steps, n_features); "channels_first": (n_features, n_steps), as in
-        aeon; "rows": a 2-D array with one univariate series per row, as in the UCR archive. "auto": time first, unless
-        shapes, targets or the data say otherwise; a guess is announced by a `LayoutWarning` (docs/howto/data.md).
+        aeon; "rows": a 2-D array with one univariate series per row, as in the UCR archive. "auto": what shapes and
+        targets decide; data with two readings are refused with both lines to write (docs/howto/data.md).
     dtype : {"float32", "float64"}, default="float32"
         The precision of the states. Statistics and gradients are summed up in float64 in any case.
     random_state : int, numpy.random.Generator or None, default=0
@@ -172,8 +158,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         One row per epoch of learning.
     refinement_ : History
         One row per epoch on the cross entropy. A model that was loaded from a file does not have it.
-    per_step_ : bool
-        Whether there is one label per step.
     layout_ : {"time_first", "channels_first", "rows"}
         Which axis of X was taken as time; predictions read X in the same way.
     n_features_in_ : int
@@ -183,6 +167,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
 
     See Also
     --------
+    SeriesClassifier : One label per series.
     ESNRegressor : Values instead of labels.
     StackedClassifier : Several layers of networks.
     echolearn.tuning.tune : Search for settings.
@@ -205,14 +190,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
     >>> esn = ESNClassifier(20, epochs=2, readout="ridge").fit(X, y)
     >>> esn.score(X, y) > 0.9
     True
-
-    One label per sequence, whether its waves are fast or slow:
-
-    >>> X = [np.sin((0.2 + 0.2 * (k % 2)) * np.arange(40) + k)[:, None] for k in range(20)]
-    >>> y = ["fast" if k % 2 else "slow" for k in range(20)]
-    >>> esn = ESNClassifier(20).fit(X[:12], y[:12])
-    >>> esn.predict(X[12:14]).tolist()
-    ['slow', 'fast']
     """
 
     def __init__(
@@ -229,7 +206,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         feedback: bool = False,
         leak: float | tuple[float, float] | Array = (0.03, 0.9),
         washout: int | str = 0,
-        pooling: Pooling = "auto",
         ridge: str | ArrayLike = "auto",
         readout: str = "softmax",
         learn: str = "both",
@@ -309,8 +285,8 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
             One sequence, or several of any lengths. Time runs along the first axis of each sequence. Tables, panels,
             tensors, padded arrays and other layouts: docs/howto/data.md.
         y : array or list of arrays
-            One label per time step (in the form of X), or one label per sequence. Rows of 0 and 1, as integers or
-            bools, are several labels at once: one column per label.
+            One label per time step, in the form of X. Rows of 0 and 1, as integers or bools, are several labels at
+            once: one column per label.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences; or their steps before the padding,
             if it is a padded 3-D array.
@@ -335,7 +311,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         with nullcontext() if engine is None else cluster.on(engine):
             rule = self._rule()
             settings, data = open_fit(self, X, y, lengths, rule=rule, sample_weight=sample_weight)
-            codec, weighing = _encoding(data, rule)
+            codec, weighing = label_encoding(data, rule)
             model, interrupted = fit_model(
                 self,
                 settings,
@@ -347,11 +323,6 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
                 checkpoint=checkpoint,
             )
         return self._adopt(model, interrupted)
-
-    def _rule(self) -> TargetRule:
-        """Return which labels are ignored, and what the classes weigh."""
-        check_each({"ignore_label": self.ignore_label, "class_weight": self.class_weight})
-        return TargetRule(ignore_label=self.ignore_label, class_weight=self.class_weight)
 
     @available_if(_has_ridge_readout)
     def partial_fit(
@@ -372,7 +343,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
             One sequence, or several of any lengths, with the features of the first call.
         y : array or list of arrays
-            One label per time step (in the form of X), or one label per sequence, as in the first call.
+            One label per time step, in the form of X.
         classes : array of labels, default=None
             All labels; needed in the first call if its y may lack some.
         lengths : array of int, default=None
@@ -400,16 +371,11 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         labels, rule = None if classes is None else _distinct(classes), self._rule()
         if not self.__sklearn_is_fitted__():
             settings, data = open_fit(self, X, y, lengths, rule=rule, sample_weight=sample_weight)
-            return self._adopt(*fit_model(self, settings, data, *_encoding(data, rule, labels), grows=True))
+            return self._adopt(*fit_model(self, settings, data, *label_encoding(data, rule, labels)))
         if labels is not None and not np.array_equal(labels, self.classes_):
             raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
-        class_weights = rule.class_weights(self.codec_, self.classes_, OpenedTargets([], self.per_step_))
+        class_weights = rule.class_weights(self.codec_, self.classes_, OpenedTargets([], per_step=True))
         return self._add_sequences(X, y, lengths, (rule, class_weights), sample_weight)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
 
     def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> ClassifierStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/howto/streams.md).
@@ -430,21 +396,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         return ClassifierStream(self.model_, online=online, warm_up=warm_up)
 
     @property
-    def codec_(self) -> ClassCodec | LabelSetCodec:
-        """How labels are encoded."""
-        codec = self.model_.codec
-        assert isinstance(codec, (ClassCodec, LabelSetCodec))
-        return codec
-
-    @property
     def refinement_(self) -> History:
         """One row per epoch of the last ones, on the cross entropy."""
         return self.model_.refinement
-
-    @property
-    def classes_(self) -> Array:
-        """The labels, sorted."""
-        return self.codec_.labels
 
     @property
     def strength_(self) -> float:
@@ -466,26 +420,18 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
         warm_up : array, list of arrays, pair, or "cold", default=None
-            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
-            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
-            fitted to one series continues from its end, unless X is that series itself; others start in the initial
-            state, as every sequence did in training. "cold": start in the initial state.
+            The frames before X, as in `predict`.
 
         Returns
         -------
         array or list of arrays
-            One row per step, or per sequence, in the form of X; for two classes the difference of their outputs. With
+            One row per step, in the form of X; for two classes the difference of their outputs. With
             several labels at once, positive values stand for labels that hold.
         """
-        check_is_fitted(self)
-        if isinstance(self.codec_, LabelSetCodec):
-            return self._answer(X, lengths, lambda Y: Y - 0.5, names=self._label_names())
-        if len(self.classes_) == 2:
-            return self._answer(X, lengths, lambda Y: Y[:, 1] - Y[:, 0], warm_up)
-        return self._answer(X, lengths, np.asarray, warm_up, names=self._label_names())
+        return self._decisions(X, lengths, warm_up)
 
     def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
-        """Return the label of each step, or of each sequence.
+        """Return the label of each step.
 
         Parameters
         ----------
@@ -502,15 +448,9 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         Returns
         -------
         array or list of arrays
-            Labels in the form of X, or one per sequence. With several labels at once, rows of 0 and 1.
+            Labels in the form of X. With several labels at once, rows of 0 and 1.
         """
-        check_is_fitted(self)
-        return self._answer(X, lengths, self.codec_.decode, warm_up, names=self._target_names())
-
-    def _label_names(self) -> list[Hashable]:
-        """Return the names of the columns of probabilities: the classes, or the names of several labels."""
-        several = isinstance(self.codec_, LabelSetCodec) and len(self._target_names()) == len(self.classes_)
-        return list(self._target_names()) if several else list(self.classes_.tolist())
+        return self._labels(X, lengths, warm_up)
 
     def predict_proba(
         self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None
@@ -528,21 +468,14 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
         warm_up : array, list of arrays, pair, or "cold", default=None
-            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
-            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
-            fitted to one series continues from its end, unless X is that series itself; others start in the initial
-            state, as every sequence did in training. "cold": start in the initial state.
+            The frames before X, as in `predict`.
 
         Returns
         -------
         array or list of arrays
-            One row of probabilities per step, or per sequence, in the form of X.
+            One row of probabilities per step, in the form of X.
         """
-        check_is_fitted(self)
-        softmax = self.network_.readout.softmax
-        return self._answer(
-            X, lengths, lambda Y: self.codec_.probabilities(Y, softmax), warm_up, names=self._label_names()
-        )
+        return self._probabilities(X, lengths, warm_up)
 
     def predict_log_proba(
         self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None
@@ -556,23 +489,14 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
         warm_up : array, list of arrays, pair, or "cold", default=None
-            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
-            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
-            fitted to one series continues from its end, unless X is that series itself; others start in the initial
-            state, as every sequence did in training. "cold": start in the initial state.
+            The frames before X, as in `predict`.
 
         Returns
         -------
         array or list of arrays
-            One row per step, or per sequence, in the form of X.
+            One row per step, in the form of X.
         """
-        check_is_fitted(self)
-        softmax = self.network_.readout.softmax
-        with np.errstate(divide="ignore"):
-            names = self._label_names()
-            return self._answer(
-                X, lengths, lambda Y: np.log(self.codec_.probabilities(Y, softmax)), warm_up, names=names
-            )
+        return self._probabilities(X, lengths, warm_up, log=True)
 
     def score(
         self,
@@ -583,10 +507,10 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         warm_up: SequencesLike = None,
         sample_weight: object = None,
     ) -> float:
-        """Return the share of correct labels over all steps after the washout (or sequences).
+        """Return the share of correct labels over all steps after the washout.
 
-        Of rows of labels, those count as correct that are entirely so. Steps or sequences that are marked by
-        `ignore_label` are not counted; `class_weight` has no influence. From 50 labels on, a score that is no better
+        Of rows of labels, those count as correct that are entirely so. Steps that are marked by `ignore_label` are
+        not counted; `class_weight` has no influence. From 50 labels on, a score that is no better
         than the most frequent label's is warned of (`echolearn.exceptions.PoorScoreWarning`), unless
         `class_weight` is set.
 
@@ -595,14 +519,11 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
             One sequence, or several.
         y : array or list of arrays
-            The true labels: one per time step (in the form of X), or one per sequence.
+            The true labels, one per time step, in the form of X.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
         warm_up : array, list of arrays, pair, or "cold", default=None
-            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
-            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
-            fitted to one series continues from its end, unless X is that series itself; others start in the initial
-            state, as every sequence did in training. "cold": start in the initial state.
+            The frames before X, as in `predict`.
         sample_weight : array or list of arrays, default=None
             How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
             counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
@@ -612,19 +533,7 @@ class ESNClassifier(ClassifierMixin, SequenceEstimator):
         float
             The accuracy.
         """
-        rule = self._rule()
-        true, predicted, w = self._compare(X, y, lengths, rule, warm_up=warm_up, sample_weight=sample_weight)
-        if isinstance(self.codec_, LabelSetCodec):
-            if true.shape != predicted.shape:
-                raise ValueError(f"y has shape {true.shape}; expected rows of labels, {predicted.shape}.")
-            right = (predicted == true).all(axis=1)
-        else:
-            true = column_or_1d(true)
-            check_comparable(true, self.classes_)
-            right = predicted == true
-        if self.class_weight is None:  # weights give up some accuracy for the rare classes
-            warn_of_poor_labels(true, right, w)
-        return float(np.average(right, weights=w))
+        return self._accuracy(X, y, lengths, warm_up=warm_up, sample_weight=sample_weight)
 
 
 def _distinct(classes: ArrayLike) -> Array:
@@ -633,18 +542,3 @@ def _distinct(classes: ArrayLike) -> Array:
         return np.unique(classes)
     except (TypeError, ValueError):
         raise ValueError(f"classes={classes!r:.80}; expected labels of one type, as in y.") from None
-
-
-def _encoding(
-    data: FitData, rule: TargetRule, labels: Array | None = None
-) -> tuple[ClassCodec | LabelSetCodec, Weighing]:
-    """Return how labels are encoded, and what they weigh; labels: all classes, if y may lack some."""
-    known = data.targets.known()
-    codec: ClassCodec | LabelSetCodec
-    if is_label_sets(concatenate_targets(known, data.per_step)):
-        codec = LabelSetCodec.of(known, data.per_step)
-    else:
-        codec = ClassCodec.of(known, data.per_step, labels, weighted=rule.class_weight is not None)
-        if data.per_step:
-            warn_of_whole_labels(known, data.given)
-    return codec, (rule, rule.class_weights(codec, codec.labels, data.targets))

@@ -20,7 +20,6 @@ from echolearn.reservoir._rules import RESERVOIR_RULES
 from echolearn.reservoir._topologies import Topology
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.opening import Sequences, check_long_enough, open_sequences, unpack
-from echolearn.sequences.selection import Pooling, part_bounds, pooled_parts
 from echolearn.states import harvest
 from echolearn.validation import (
     BOOLEAN,
@@ -33,9 +32,10 @@ from echolearn.validation import (
     check_each,
     check_integer,
     one_of,
+    or_none,
+    whole_number,
 )
 
-POOLING_RULE = GRADIENT_RULES["pooling"]
 RULES: dict[str, Rule] = {
     **RESERVOIR_RULES,
     "reservoir": Rule(
@@ -43,7 +43,10 @@ RULES: dict[str, Rule] = {
         "None (one is drawn), a Reservoir, an ESNClassifier or an ESNRegressor",
     ),
     "pooling": any_of(
-        Rule(lambda v: v is None, "None"), POOLING_RULE, expected=f"None (one row per step), {POOLING_RULE.expected}"
+        or_none(one_of("mean", "last"), "one row per step"),
+        whole_number(1),
+        expected="None (one row per step), 'mean', 'last', or a whole number >= 1 (into how many parts time is cut, "
+        "each with its own mean)",
     ),
     "washout": GRADIENT_RULES["washout"],
     "direct": BOOLEAN,
@@ -135,7 +138,7 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         self,
         reservoir: Reservoir | ESNClassifier | ESNRegressor | None = None,
         *,
-        pooling: Pooling | None = None,
+        pooling: str | int | None = None,
         direct: bool = False,
         washout: int = 0,
         hidden_units: int = 300,
@@ -242,9 +245,14 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             if backward is not None:
                 last[: len(backward)][backward] = rows[0, : len(backward)][backward]  # where they have seen all
             return last
-        assert self.pooling is not None
-        bounds = part_bounds(len(rows), self.washout, pooled_parts(self.pooling))
+        n, parts = len(rows) - self.washout, self._parts  # no part is empty: neighbours share a step where n is small
+        bounds = [(self.washout + i * n // parts, self.washout - (-(i + 1) * n // parts)) for i in range(parts)]
         return np.concatenate([rows[start:stop].mean(axis=0) for start, stop in bounds])
+
+    @property
+    def _parts(self) -> int:
+        """The number of parts of time that are pooled separately."""
+        return 1 if self.pooling is None or isinstance(self.pooling, str) else int(self.pooling)
 
     def get_feature_names_out(self, input_features: list[str] | None = None) -> Array:
         """Return the names of the features that `transform` gives.
@@ -271,8 +279,8 @@ class ReservoirFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
                 f"{self.n_features_in_} features of the fit, or None. They should have length equal to that number."
             )
         names += inputs if self.direct else []
-        parts = pooled_parts(self.pooling)
-        return np.array([f"part{p}_{name}" for p in range(parts) for name in names] if parts > 1 else names, object)
+        parts = range(self._parts)
+        return np.array([f"part{p}_{name}" for p in parts for name in names] if len(parts) > 1 else names, object)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "reservoir_")

@@ -229,7 +229,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         params = flat_settings(self)
         settings = NetworkSettings.of(params, ridge_path=LOOP_RIDGES, time_folds=False)
         data = SeriesData.open(series, exogenous, gaps=self.method != "closed_loop", dtype=settings.dtype)
-        settings = settings.resolved(data.lengths, True)
+        settings = settings.resolved(data.lengths)
         owner = type(self).__name__
         if not self._runs_loop(data, settings):
             trend, log = (None if isinstance(choice, str) else bool(choice) for choice in (self.trend, self.log))

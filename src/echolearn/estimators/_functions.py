@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from inspect import signature
 from os import PathLike
+from typing import get_args
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
@@ -15,6 +16,7 @@ from echolearn.estimators._classifier import ESNClassifier
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators._framewise import FrameWise
 from echolearn.estimators._regressor import ESNRegressor
+from echolearn.estimators._series import SeriesClassifier, SeriesRegressor
 from echolearn.estimators._stacked import StackedClassifier, StackedRegressor
 from echolearn.estimators._stacked_base import StackedEstimator
 from echolearn.fitting.model import FittedModel, FittedStack
@@ -28,9 +30,9 @@ from echolearn.streams._estimator import EstimatorStream
 from echolearn.streams._pipeline import PipelineStream
 from echolearn.validation import SequencesLike, check_boolean
 
-NETWORKS = {kind.__name__: kind for kind in (ESNClassifier, ESNForecaster, ESNRegressor)}
+SingleEstimator = ESNClassifier | ESNForecaster | ESNRegressor | SeriesClassifier | SeriesRegressor
+NETWORKS: dict[str, type[SingleEstimator]] = {kind.__name__: kind for kind in get_args(SingleEstimator)}
 STACKS = {kind.__name__: kind for kind in (StackedClassifier, StackedRegressor)}
-SingleEstimator = ESNClassifier | ESNForecaster | ESNRegressor
 StackEstimator = StackedClassifier | StackedRegressor
 
 
@@ -92,7 +94,7 @@ def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator | Pipeli
 
     Returns
     -------
-    ESNClassifier, ESNRegressor, ESNForecaster, StackedClassifier, StackedRegressor or Pipeline
+    estimator or Pipeline
         The estimator or pipeline, as it was saved.
 
     Raises

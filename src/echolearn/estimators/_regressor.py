@@ -1,4 +1,4 @@
-"""ESNRegressor: values per time step, or one value or vector per sequence."""
+"""ESNRegressor: values per time step."""
 
 from __future__ import annotations
 
@@ -9,30 +9,23 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn import cluster
-from echolearn.estimators._base import SequenceEstimator, store_parameters
-from echolearn.fitting.advice.scores import warn_of_poor_values
-from echolearn.fitting.codecs import ValueCodec
-from echolearn.fitting.data import FitData, TargetRule, Validation
+from echolearn.estimators._base import StepEstimator, store_parameters
+from echolearn.estimators._values import RULE, ValueEstimator
+from echolearn.fitting.data import Validation
 from echolearn.fitting.fit import fit_model, open_fit
 from echolearn.fitting.parameters import DRAWING, REGRESSION_LEARNING, Parameters
 from echolearn.fitting.stages import Callback
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
-from echolearn.sequences.selection import Pooling
 from echolearn.streams._estimator import EstimatorStream
 from echolearn.validation import Answers, Array, SequencesLike
 
-RULE = TargetRule(values=True)  # NaN in y: there is no target
 
-
-class ESNRegressor(RegressorMixin, SequenceEstimator):
-    """An echo state network that predicts values per time step or per sequence, with all its weights learned.
+class ESNRegressor(StepEstimator, ValueEstimator):
+    """An echo state network that predicts values at every time step, with all its weights learned.
 
     Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
 
@@ -74,14 +67,6 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         Steps at the start of each sequence that are not learned from and not scored on, unless `warm_up` settles the
         state before them. "auto": a tenth of the steps, at most 100, of fewer than five series of 100 steps or
         more with targets per step; 0 for others.
-    pooling : {"auto", "summary", "mean", "last"} or int, default="auto"
-        With one target per sequence: how the states of a sequence become the regressors of the readout. "summary": of
-        every unit the mean, deviation, extremes, last state, and shares of time above thresholds. Its units are drawn
-        for the data and not learned, two sets of `hidden_units`; which kinds of units, and the ridge, are chosen by
-        leave-one-out errors (docs/howto/classification.md). "mean": the mean of the states, "last": the last one, a
-        number: the means over so many equal parts of time side by side; W and W_rec are learned through these three.
-        "auto": "summary", unless another parameter, or an argument of `fit`, asks for what a summary does not have (for
-        example `epochs`, `leak`, `bidirectional` or `checkpoint`), or the data are on a cluster; then "mean".
     ridge : float, list of float, or "auto", default="auto"
         The penalty mu of the ridge readout (eq. 9): a number, numbers to choose from, or "auto" for a path in units of
         the mean squared state. The choice is made on held-out data, or by generalised cross-validation without any.
@@ -110,8 +95,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         sequences, the last steps of each. The final readout is fitted to them too. 0: nothing is held out.
     layout : {"auto", "time_first", "channels_first", "rows"}, default="auto"
         Which axis of X is time. "time_first": (n_steps, n_features); "channels_first": (n_features, n_steps), as in
-        aeon; "rows": a 2-D array with one univariate series per row, as in the UCR archive. "auto": time first, unless
-        shapes, targets or the data say otherwise; a guess is announced by a `LayoutWarning` (docs/howto/data.md).
+        aeon; "rows": a 2-D array with one univariate series per row, as in the UCR archive. "auto": what shapes and
+        targets decide; data with two readings are refused with both lines to write (docs/howto/data.md).
     dtype : {"float32", "float64"}, default="float32"
         The precision of the states. Statistics and gradients are summed up in float64 in any case.
     random_state : int, numpy.random.Generator or None, default=0
@@ -191,7 +176,6 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         state_noise: float = 0.0,
         leak: float | tuple[float, float] | Array = (0.3, 1.0),
         washout: int | str = "auto",
-        pooling: Pooling = "auto",
         ridge: str | ArrayLike = "auto",
         learn: str = "both",
         epochs: int | None = None,
@@ -224,8 +208,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
             One sequence, or several of any lengths. Time runs along the first axis of each sequence. Tables, panels,
             tensors, padded arrays and other layouts: docs/howto/data.md.
         y : array or list of arrays
-            One value, or one row of values, per time step (in the form of X), or one per sequence. NaN: no target
-            there; a row with some NaN is left out as a whole.
+            One value, or one row of values, per time step, in the form of X. NaN: no target there; a row with some NaN
+            is left out as a whole.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences; or their steps before the padding,
             if it is a padded 3-D array.
@@ -253,7 +237,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
                 self,
                 settings,
                 data,
-                self._values(data),
+                self._codec_for(data),
                 (RULE, None),
                 validation=validation,
                 callback=callback,
@@ -278,8 +262,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
             One sequence, or several of any lengths, with the features of the first call.
         y : array or list of arrays
-            One value, or one row of values, per time step (in the form of X), or one per sequence, as in the first
-            call.
+            One value, or one row of values, per time step, in the form of X.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
         sample_weight : array or list of arrays, default=None
@@ -293,18 +276,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         """
         if not self.__sklearn_is_fitted__():
             settings, data = open_fit(self, X, y, lengths, rule=RULE, sample_weight=sample_weight)
-            return self._adopt(*fit_model(self, settings, data, self._values(data), (RULE, None), grows=True))
+            return self._adopt(*fit_model(self, settings, data, self._codec_for(data), (RULE, None)))
         return self._add_sequences(X, y, lengths, (RULE, None), sample_weight)
-
-    def _values(self, data: FitData) -> ValueCodec:
-        return ValueCodec.of(data.targets.known(), data.per_step, self.dtype)
-
-    @property
-    def codec_(self) -> ValueCodec:
-        """How values are encoded."""
-        codec = self.model_.codec
-        assert isinstance(codec, ValueCodec)
-        return codec
 
     def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> EstimatorStream:
         """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/howto/streams.md).
@@ -324,23 +297,8 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         check_is_fitted(self)
         return EstimatorStream(self.model_, online=online, warm_up=warm_up)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    @property
-    def target_mean_(self) -> Array:
-        """The mean of each target."""
-        return self.codec_.mean
-
-    @property
-    def target_scale_(self) -> Array:
-        """The standard deviation of each target."""
-        return self.codec_.scale
-
     def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
-        """Return the values of each step, or of each sequence.
+        """Return the values of each step.
 
         Parameters
         ----------
@@ -357,10 +315,9 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         Returns
         -------
         array or list of arrays
-            Values in the form of X, or one value or row per sequence.
+            Values in the form of X.
         """
-        check_is_fitted(self)
-        return self._answer(X, lengths, self.codec_.decode, warm_up, names=self._target_names())
+        return self._values(X, lengths, warm_up)
 
     def score(
         self,
@@ -371,7 +328,7 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         warm_up: SequencesLike = None,
         sample_weight: object = None,
     ) -> float:
-        """Return R² over all steps after the washout (or sequences) that have a target, averaged over outputs.
+        """Return R² over all steps after the washout that have a target, averaged over outputs.
 
         From 50 targets on, a score of 0 or less is warned of (`echolearn.exceptions.PoorScoreWarning`).
 
@@ -380,14 +337,11 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
             One sequence, or several.
         y : array or list of arrays
-            The true values, or rows of values: one per time step (in the form of X), or one per sequence.
+            The true values, or rows of values: one per time step, in the form of X.
         lengths : array of int, default=None
             The lengths of the sequences, if X is one 2-D array of joined sequences.
         warm_up : array, list of arrays, pair, or "cold", default=None
-            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
-            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
-            fitted to one series continues from its end, unless X is that series itself; others start in the initial
-            state, as every sequence did in training. "cold": start in the initial state.
+            The frames before X, as in `predict`.
         sample_weight : array or list of arrays, default=None
             How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
             counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
@@ -397,9 +351,4 @@ class ESNRegressor(RegressorMixin, SequenceEstimator):
         float
             1 is perfect, 0 no better than the mean.
         """
-        true, predicted, w = self._compare(X, y, lengths, RULE, warm_up=warm_up, sample_weight=sample_weight)
-        if true.dtype.kind not in "fiub" or true.size != predicted.size:
-            raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
-        r2 = float(r2_score(true.reshape(predicted.shape), predicted, sample_weight=w))
-        warn_of_poor_values(r2, np.ones(len(predicted)) if w is None else w)
-        return r2
+        return self._r2(X, y, lengths, warm_up=warm_up, sample_weight=sample_weight)

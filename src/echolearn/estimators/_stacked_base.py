@@ -19,6 +19,7 @@ from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixi
 from echolearn.estimators._regressor import ESNRegressor
 from echolearn.fitting.advice.before import explained_swap
 from echolearn.fitting.data import FitData, check_names, open_data, warn_of_input_scale
+from echolearn.fitting.fit import check_job
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, FittedStack
 from echolearn.fitting.parameters import NamedSettings, Parameters, flat_settings
@@ -63,8 +64,7 @@ class StackedEstimator(ExportMixin, NotebookMixin, NamedSettings, Generic[Layer]
         layout = self.get_params(deep=False)["layout"]
         opened = open_data(X, y, lengths, gaps=first.missing != "error", layout=layout)
         check_long_enough(opened.given, _longest_washout(layers))
-        for layer in layers:
-            layer.settings.check_targets(opened.per_step)
+        check_job(type(self).__name__, opened, per_step=True)
         data = Dataset(opened.given.X, (), None, opened.per_step, np.dtype(first.dtype))
         inputs = InputCodec.of(data, standardize=first.standardize, missing=first.missing)
         encoded = replace(opened, given=replace(opened.given, X=list(inputs.encode_all(data))))
@@ -263,7 +263,7 @@ def layer_requests(layers: Sequence[ESNClassifier | ESNRegressor], opened: FitDa
         params = flat_settings(layer)
         settings = NetworkSettings.of(params)
         if opened is not None:
-            settings = settings.resolved(opened.given.lengths, opened.per_step)
+            settings = settings.resolved(opened.given.lengths)
         requests.append(LayerRequest(owner=type(layer).__name__, params=params, settings=settings))
     return requests
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
@@ -71,13 +70,12 @@ def plan_of(model: BaseEstimator) -> Plan:
         raise ExportError(f"{type(model).__name__} cannot be exported: {problem}") from problem
 
 
-def check_runs_forward(plan: Plan, what: str, allowed: Sequence[str]) -> None:
-    """Raise ExportError if answers need the end of a sequence; allowed: the kinds of pooling that do not."""
-    if plan.pooling is not None and plan.pooling.kind not in allowed:
-        value = plan.pooling.parts if plan.pooling.kind == "parts" else repr(plan.pooling.kind)
+def check_runs_forward(plan: Plan, what: str) -> None:
+    """Raise ExportError if answers need the end of a sequence."""
+    if plan.summary is not None:
         raise ExportError(
-            f"pooling={value} cannot be exported to {what}: its readout sees whole sequences. Export the sequence "
-            "graph of ONNX (step=False), or fit a network with pooling='mean' or 'last'."
+            f"{plan.estimator} cannot be exported to {what}: its readout sees whole series. Export the sequence graph "
+            "of ONNX (step=False)."
         )
     if any(layer.backward.any() for layer in plan.layers):
         raise ExportError(

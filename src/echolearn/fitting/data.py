@@ -247,19 +247,20 @@ def open_data(
     *,
     gaps: bool = False,
     layout: str = "auto",
+    series: bool = False,
     rule: TargetRule | None = None,
     sample_weight: object = None,
 ) -> FitData:
     """Check the sequences, targets and weights that the user gave to `fit`.
 
-    gaps: whether NaN is allowed in X; rule: which targets are missing.
+    gaps: whether NaN is allowed in X; series: whether there is one target per series; rule: which targets are missing.
     """
     columns = _ColumnNames()
     with explained_swap_of_fit(X, y):
         if is_remote_source(X):
             X, y = cluster.open_source(X, y)
         unpacked = unpack(X)
-        taken = choose_layout(unpacked, y, layout, lengths)
+        taken = choose_layout(unpacked, y, layout, lengths, series=series)
         check_names(columns, unpacked, taken, reset=True)
         given = open_sequences(unpacked, lengths, gaps=gaps, layout=taken)
         check_has_time(given)

@@ -27,17 +27,26 @@ from echolearn.fitting.data import (
 from echolearn.fitting.ensemble import fit_ensemble
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, end_of_training
-from echolearn.fitting.parameters import flat_settings
-from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
+from echolearn.fitting.parameters import Parameters, flat_settings
+from echolearn.fitting.settings import SERIES_RULES, NetworkSettings, check_beside_reservoir
 from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
-from echolearn.fitting.summaries import fit_summary, settle_pooling
+from echolearn.fitting.summaries import fit_summary
 from echolearn.readout.network import Readout
 from echolearn.readout.ridge import solve
 from echolearn.readout.solver import MIN_ITERATIVE_UNITS, chosen_ridge
 from echolearn.readout.statistics import Statistics, collect
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, check_long_enough
-from echolearn.validation import Array, SequencesLike
+from echolearn.validation import Array, SequencesLike, check_each
+
+OTHER_JOBS = {  # the class for targets of the other kind
+    "ESNClassifier": "SeriesClassifier",
+    "ESNRegressor": "SeriesRegressor",
+    "SeriesClassifier": "ESNClassifier",
+    "SeriesRegressor": "ESNRegressor",
+    "StackedClassifier": "SeriesClassifier",
+    "StackedRegressor": "SeriesRegressor",
+}
 
 
 def open_fit(
@@ -54,9 +63,69 @@ def open_fit(
     check_beside_reservoir(estimator)
     gaps = settings.missing != "error"
     data = open_data(X, y, lengths, gaps=gaps, layout=settings.layout, rule=rule, sample_weight=sample_weight)
+    check_job(type(estimator).__name__, data, per_step=True)
     check_long_enough(data.given, settings.washout_steps)
-    settings.check_targets(data.per_step)
     return settings, data
+
+
+def open_series(
+    estimator: BaseEstimator,
+    X: SequencesLike,
+    y: SequencesLike,
+    lengths: ArrayLike | None,
+    *,
+    rule: TargetRule,
+    sample_weight: object,
+) -> FitData:
+    """Check the parameters of an estimator of whole series, and the data of its fit."""
+    params = flat_settings(estimator)
+    check_each(params, SERIES_RULES)
+    data = open_data(
+        X,
+        y,
+        lengths,
+        gaps=params["missing"] != "error",
+        layout=params["layout"],
+        series=True,
+        rule=rule,
+        sample_weight=sample_weight,
+    )
+    check_job(type(estimator).__name__, data, per_step=False)
+    check_long_enough(data.given, params["washout"])
+    return data
+
+
+def check_job(name: str, data: FitData, *, per_step: bool) -> None:
+    """Refuse targets that another estimator is for; name: of the present one."""
+    if data.per_step == per_step:
+        return
+    count, kinds = len(data.given.X), ("step", "series")
+    if per_step:
+        kinds = ("series", "step")
+        found = f"y has one target for each of the {count} sequences of X"
+    else:
+        found = "y has one target per step"
+    raise ValueError(
+        f"{found}; {name} learns one target per {kinds[1]}. Use {OTHER_JOBS[name]} for one target per {kinds[0]}."
+    )
+
+
+def fit_series(estimator: BaseEstimator, data: FitData, codec: TargetCodec, weighing: Weighing) -> FittedModel:
+    """Return the model of one target per series."""
+    if active_executor() is not LOCAL:
+        raise ValueError(f"{type(estimator).__name__} is fitted in this process, not on a cluster: leave it out.")
+    params = flat_settings(estimator)
+    inputs, train = _encoded(data, codec, weighing, params)
+    model = _model(estimator, Fit.of(fit_summary(train, params)), data, codec, inputs)
+    return replace(model, codec=_calibrated(codec, model, data)) if isinstance(codec, LabelSetCodec) else model
+
+
+def _encoded(data: FitData, codec: TargetCodec, weighing: Weighing, params: Parameters) -> tuple[InputCodec, Dataset]:
+    """Return how inputs are encoded, and the data as the network sees them."""
+    dtype = params["dtype"]
+    placed = Dataset.place(data.given.X, (), None, per_step=data.per_step, dtype=dtype)
+    inputs = InputCodec.of(placed, standardize=params["standardize"], missing=params["missing"])
+    return inputs, data.targets.dataset(inputs.encode_all(placed), codec, dtype, weighing[1])
 
 
 def fit_model(
@@ -69,25 +138,22 @@ def fit_model(
     validation: Validation | None = None,
     callback: Callback | None = None,
     checkpoint: str | PathLike[str] | None = None,
-    grows: bool = False,
 ) -> tuple[FittedModel, bool]:
-    """Return what was fitted, and whether Ctrl-C ended the learning early; grows: `partial_fit` will add to it."""
-    per_step = data.per_step
-    more = grows or any(argument is not None for argument in (validation, callback, checkpoint))
-    settings = _settled(settings, estimator, data, codec, more)
-    placed = Dataset.place(data.given.X, (), None, per_step=per_step, dtype=settings.dtype)
-    inputs = InputCodec.of(placed, standardize=settings.standardize, missing=settings.missing)
-    train = data.targets.dataset(inputs.encode_all(placed), codec, settings.dtype, weighing[1])
+    """Return what was fitted to one target per step, and whether Ctrl-C ended the learning early."""
+    settings = settings.resolved(data.given.lengths)
+    if isinstance(codec, LabelSetCodec):
+        settings = replace(settings, readout="ridge")
+    params = flat_settings(estimator)
+    inputs, train = _encoded(data, codec, weighing, params)
     washout = settings.washout_steps
     if not train.target_weights(washout).any():
         raise ValueError("no target counts after the washout; use a smaller washout, or other weights.")
     settings = settings.for_inputs(inputs.n_features, inputs.n_in)
-    if not settings.summarizes(per_step):
-        warn_of_input_scale(train.X, settings)
+    warn_of_input_scale(train.X, settings)
     held_out = open_validation(validation, codec, inputs, weighing, like=train, washout=washout, layout=data.layout)
     request = FitRequest(
         owner=type(estimator).__name__,
-        params=flat_settings(estimator),
+        params=params,
         settings=settings,
         data=train,
         validation=held_out,
@@ -95,48 +161,27 @@ def fit_model(
         callback=callback,
         checkpoint=checkpoint,
     )
-    fit = _fit(request)
-    model = _model(request, fit, data, codec, inputs)
+    count = settings.networks()
+    fit = fit_network(request) if count == 1 else fit_ensemble(request, count)
+    with one_blas_thread():
+        end = end_of_training(fit.network, train, data.given, inputs)
+    model = replace(_model(estimator, fit, data, codec, inputs), training_end=end)
     warn_of_outcome(fit.examination, codec)
     if isinstance(codec, LabelSetCodec):
         model = replace(model, codec=_calibrated(codec, model, data))
     return model, fit.interrupted
 
 
-def _settled(
-    settings: NetworkSettings, estimator: BaseEstimator, data: FitData, codec: TargetCodec, more: bool
-) -> NetworkSettings:
-    """Return settings for these data; more: whether an argument of the fit asks for what a summary cannot do."""
-    settings = settings.resolved(data.given.lengths, data.per_step)
-    if isinstance(codec, LabelSetCodec):
-        settings = replace(settings, readout="ridge")
-    if data.per_step:
-        return settings
-    params, defaults = flat_settings(estimator), flat_settings(type(estimator)())
-    return settle_pooling(settings, params, defaults, asks_for_more=more or active_executor() is not LOCAL)
-
-
-def _fit(request: FitRequest) -> Fit:
-    """Fit summaries of whole sequences, one network, or an ensemble."""
-    if request.settings.summarizes(request.data.per_step):
-        return fit_summary(request)
-    count = request.settings.networks()
-    return fit_network(request) if count == 1 else fit_ensemble(request, count)
-
-
-def _model(request: FitRequest, fit: Fit, data: FitData, codec: TargetCodec, inputs: InputCodec) -> FittedModel:
-    """Return what was fitted, with where a single training series ended."""
-    with one_blas_thread():
-        end = end_of_training(fit.network, request.data, data.given, inputs)
+def _model(estimator: BaseEstimator, fit: Fit, data: FitData, codec: TargetCodec, inputs: InputCodec) -> FittedModel:
+    """Return what was fitted."""
     return FittedModel(
-        estimator=request.owner,
-        settings=request.params,
+        estimator=type(estimator).__name__,
+        settings=flat_settings(estimator),
         network=fit.network,
         codec=codec,
         inputs=inputs,
         history=fit.history,
         refinement=fit.refinement,
-        training_end=end,
         initial_reservoir=fit.initial_reservoir,
         feature_names=data.feature_names,
         target_names=data.target_names,
@@ -163,8 +208,8 @@ def add_sequences(
 ) -> FittedModel:
     """Return a model with sequences added to the statistics of its ridge readout, which is solved again."""
     network, before = model.network, known_statistics(model)
-    check_kind(targets, per_step=model.per_step, name="partial_fit")
-    inputs = model.inputs.dataset(given.X, per_step=model.per_step, dtype=settings.dtype)
+    check_kind(targets, per_step=True, name="partial_fit")
+    inputs = model.inputs.dataset(given.X, per_step=True, dtype=settings.dtype)
     data = targets.dataset(inputs.X, model.codec, settings.dtype, class_weights)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         s = collect(network.reservoir, data, network.view)
@@ -181,8 +226,8 @@ def known_statistics(model: FittedModel) -> Statistics:
     if statistics is None:
         raise ValueError(
             "this model has no statistics of its fit to add to: it was saved without them, its readout is a "
-            "softmax, it is an ensemble, it sees sequences as summaries, or it has "
-            f"{MIN_ITERATIVE_UNITS} units or more. Fit a smaller one with a ridge readout, pooling='mean' and "
-            "ensemble=1, and save it with save(path, sums=True) to continue later."
+            "softmax, it is an ensemble, or it has "
+            f"{MIN_ITERATIVE_UNITS} units or more. Fit a smaller one with a ridge readout and ensemble=1, and save it "
+            "with save(path, sums=True) to continue later."
         )
     return statistics

@@ -100,7 +100,7 @@ def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int) -
         )
     data = loop_data(request.data, clean, settings.washout_steps, settings.direct, settings.validation_fraction)
     _check_memory(data.everything, settings.hidden_units)
-    task = settings.task(per_step=True)
+    task = settings.task()
     rng = dict(zip(("weights", "order"), np.random.default_rng(settings.random_state).spawn(2), strict=True))
     context = FitContext(
         settings=settings,

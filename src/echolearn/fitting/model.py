@@ -82,7 +82,7 @@ class FittedModel:
     @property
     def per_step(self) -> bool:
         """Whether there is one target per step; otherwise there is one per sequence."""
-        return self.network.view.pooling is None
+        return self.network.view.summary is None
 
     def __repr__(self) -> str:
         return brief(self)

@@ -26,7 +26,6 @@ from echolearn.reservoir._rules import RESERVOIR_RULES
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.layouts import LAYOUTS
-from echolearn.sequences.selection import Pooling, pooled_parts
 from echolearn.sequences.split import MIN_SEQUENCES_TO_HOLD_OUT
 from echolearn.training.cost_model import Job
 from echolearn.training.objectives.ridge import LearningPlan
@@ -69,12 +68,6 @@ RULES: dict[str, Rule] = {
     "missing": one_of("error", "carry", "mean"),
     "learn_leak": BOOLEAN,
     "feedback": BOOLEAN,
-    "pooling": any_of(
-        one_of("auto", "summary"),
-        GRADIENT_RULES["pooling"],
-        expected="'auto', 'summary', 'mean', 'last', or a whole number >= 1 (into how many parts time is cut, each "
-        "with its own mean)",
-    ),
     "direct": BOOLEAN,
     "fit_intercept": BOOLEAN,
     "input_noise": NON_NEGATIVE,
@@ -132,6 +125,7 @@ RULES: dict[str, Rule] = {
         expected="0 (silent), 1 (one line per epoch) or 2 (one line per epoch, none rewritten)",
     ),
 }
+SERIES_RULES = {**RULES, "washout": whole_number(0)}  # of estimators of whole series
 
 
 def check_each(settings: Parameters) -> None:
@@ -271,7 +265,6 @@ class DataSize:
     n_in: int
     n_out: int
     held_out: int = 0
-    per_step: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,7 +310,6 @@ class NetworkSettings:
     bidirectional: bool = False
     feedback: bool = False
     feedback_scaling: float = 1.0
-    pooling: Pooling = "mean"
     readout: str = "ridge"
     targets: str = "all"
     gradient: str = "exact"
@@ -351,7 +343,7 @@ class NetworkSettings:
         """Whether anything but the readout is learned."""
         return self.learn != "none" and self.epochs != 0
 
-    def resolved(self, lengths: Array, per_step: bool) -> NetworkSettings:
+    def resolved(self, lengths: Array) -> NetworkSettings:
         """Return the settings for data of these lengths: a washout that is "auto" becomes a number.
 
         The transient at the start of a few long series spoils the fit of all the rest, while many sequences are all
@@ -359,7 +351,7 @@ class NetworkSettings:
         """
         if self.washout != "auto":
             return self
-        few = per_step and len(lengths) < MIN_SEQUENCES_TO_HOLD_OUT and min(lengths) >= MIN_SERIES_STEPS
+        few = len(lengths) < MIN_SEQUENCES_TO_HOLD_OUT and min(lengths) >= MIN_SERIES_STEPS
         return replace(
             self, washout=min(MAX_AUTO_WASHOUT_STEPS, int(min(lengths)) // STEPS_PER_AUTO_WASHOUT) if few else 0
         )
@@ -376,18 +368,9 @@ class NetworkSettings:
         """The washout as a number; "auto" has become one in `resolved`."""
         return 0 if isinstance(self.washout, str) else int(self.washout)
 
-    def task(self, per_step: bool) -> Task:
-        """Return what the weights learn from, for one target per step or one per sequence."""
-        pooling = "mean" if self.pooling == "auto" else self.pooling
-        seen = (self.washout_steps, self.direct, None if per_step else pooling)
-        return Task(*seen, self.lookback, self.targets, intercept=self.fit_intercept)
-
-    def check_targets(self, per_step: bool) -> None:
-        """Refuse settings that only make sense for one target per step."""
-        if not per_step and self.feedback:
-            raise ValueError("feedback=True needs one target per step; y has one per sequence. Set feedback=False.")
-        if not per_step and self.targets == "last":
-            raise ValueError("targets='last' needs one target per step; y has one per sequence. Use targets='all'.")
+    def task(self) -> Task:
+        """Return what the weights learn from."""
+        return Task(self.washout_steps, self.direct, self.lookback, self.targets, intercept=self.fit_intercept)
 
     @property
     def minibatch(self) -> int | None:
@@ -405,22 +388,13 @@ class NetworkSettings:
         """Return the patience given, or a quarter of the epochs."""
         return max(5, epochs // 4) if self.patience == "auto" else cast("int | None", self.patience)
 
-    def refines(self, per_step: bool) -> bool:
-        """Return whether the last epochs are on the cross entropy.
-
-        With one label per sequence there are too few targets for all weights to follow: it made toy tasks worse.
-        """
-        exact = self.learns and self.gradient == "exact" and per_step
-        return bool(exact and self.softmax and self.refine_epochs > 0)
-
-    def summarizes(self, per_step: bool) -> bool:
-        """Return whether the readout sees statistics of whole sequences."""
-        return self.pooling == "summary" and not per_step
+    @property
+    def refines(self) -> bool:
+        """Whether the last epochs are on the cross entropy."""
+        return bool(self.learns and self.gradient == "exact" and self.softmax and self.refine_epochs > 0)
 
     def networks(self) -> int:
         """Return how many networks the hidden units are split into, each with a readout of its own."""
-        if self.pooling == "summary":
-            return 1  # one readout of all units
         most = self.hidden_units // 2 if self.bidirectional else self.hidden_units
         return int(min(most, self.ensemble))
 
@@ -460,7 +434,6 @@ class NetworkSettings:
             n_in=train.X[0].shape[1],
             n_out=train.n_out,
             held_out=0 if held_out is None else held_out.frames,
-            per_step=train.per_step,
         )
         return self.job_of_size(size, networks, threads=1 if on_worker_thread() else thread_count())
 
@@ -477,12 +450,11 @@ class NetworkSettings:
             held_out=size.held_out,
             longest=int(size.lengths.max()),
             epochs=0 if self.learn == "none" else self.epochs_for(sequences),
-            refine_epochs=self.refine_epochs if self.refines(size.per_step) else 0,
+            refine_epochs=self.refine_epochs if self.refines else 0,
             batch=batch,
             softmax=self.softmax,
             choose=not isinstance(self.ridge, Real),
             direct=self.direct,
-            parts=pooled_parts(None if size.per_step else self.pooling),
             itemsize=np.dtype(self.dtype).itemsize,
             threads=threads,
             networks=networks,

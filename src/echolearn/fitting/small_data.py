@@ -46,18 +46,17 @@ class Learning:
     settings: NetworkSettings
 
 
-def is_few_long_series(data: Dataset, view: ReadoutView) -> bool:
-    """Return whether the data are fewer than five long series with targets per step."""
-    few = view.pooling is None and len(data.X) < MIN_SEQUENCES_TO_HOLD_OUT
-    return few and bool(data.lengths.min() >= MIN_SERIES_STEPS)
+def is_few_long_series(data: Dataset) -> bool:
+    """Return whether the data are fewer than five long series."""
+    return len(data.X) < MIN_SEQUENCES_TO_HOLD_OUT and bool(data.lengths.min() >= MIN_SERIES_STEPS)
 
 
 def learning_of(settings: NetworkSettings, train: Dataset, task: Task) -> Learning:
     """Return the data as weights learn from them: as they are, or in windows of a few long series."""
     as_given = settings.batch_size != "auto"
-    if as_given or task.pooling is not None or task.lookback is not None or task.targets != "all":
+    if as_given or task.lookback is not None or task.targets != "all":
         return Learning(train, task, settings)
-    if is_few_long_series(train, task):
+    if is_few_long_series(train):
         frames, train = train.frames, cut_into_windows(train, WINDOW_STEPS, SETTLING_STEPS, task.washout)
         task, usual = replace(task, washout=0), SERIES_EPOCHS
     else:
@@ -85,13 +84,13 @@ def ridge_by_folds(reservoir: Reservoir, data: Dataset, view: ReadoutView, ridge
     """Return the ridge that is best on folds of time; or the choice as it is, where folds are not for these data."""
     if (
         not callable(ridge)
-        or not is_few_long_series(data, view)
+        or not is_few_long_series(data)
         or data.frames > MAX_FULL_BATCH_STEPS
         or view.rows(reservoir) > MAX_FOLDED_COLUMNS
     ):
         return ridge
     # Each fold has steps before it in place of the washout.
-    seen = ReadoutView(0, view.direct, view.pooling, intercept=view.intercept)
+    seen = ReadoutView(0, view.direct, intercept=view.intercept)
     parts = [collect(reservoir, fold, seen) for fold in time_folds(data, view.washout)]
     if not all(part.n > 0 for part in parts):
         return ridge

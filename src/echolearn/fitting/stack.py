@@ -282,8 +282,8 @@ def _learn_jointly(request: StackRequest, layers: Sequence[FittedLayer]) -> Trai
 
 
 def _as_layer(layer: FittedLayer) -> Layer:
-    network, per_step = layer.network, layer.network.view.pooling is None
-    task = layer.settings.task(per_step)
+    network = layer.network
+    task = layer.settings.task()
     return Layer(network.reservoir, task, network.readout.ridge, layer.scale, network.readout.U)
 
 
@@ -310,7 +310,7 @@ def _finish(request: StackRequest, layers: list[FittedLayer]) -> list[FittedLaye
         return _layer_data(request, request.passing.inputs(layers, data.X)[-1], data, top=True)
 
     top = layers[-1]
-    task = top.settings.task(split.train.per_step)
+    task = top.settings.task()
     context = FitContext(
         settings=top.settings,
         split=Split(top_data(split.train), None if split.held_out is None else top_data(split.held_out), split.refit),

@@ -208,7 +208,7 @@ def _has_paid(start: Reservoir, learned: Reservoir, context: FitContext) -> bool
         return True
     if np.array_equal(start.W, learned.W) and np.array_equal(start.W_rec.data, learned.W_rec.data):
         return False
-    if not is_few_long_series(split.train, view) or solver_for(start.N).iterative:
+    if not is_few_long_series(split.train) or solver_for(start.N).iterative:
         return True
 
     def network(reservoir: Reservoir) -> Network:
@@ -266,7 +266,7 @@ def fit_softmax_readout(fit: Fit, context: FitContext) -> Fit:
         fit.ridge_fit,
         held_out=split.held_out,
         rng=context.rng["readout"],
-        strengths=REFINED_STRENGTHS if settings.refines(split.train.per_step) else softmax.SOFTMAX_STRENGTHS,
+        strengths=REFINED_STRENGTHS if settings.refines else softmax.SOFTMAX_STRENGTHS,
     )
     return replace(fit, readout=Readout(V, True, fit.ridge_fit.ridge, strength))
 
@@ -274,7 +274,7 @@ def fit_softmax_readout(fit: Fit, context: FitContext) -> Fit:
 def refine_weights(fit: Fit, context: FitContext) -> Fit:
     """Learn all weights, the softmax readout's too, for some last epochs on the cross entropy."""
     settings, split = context.settings, context.split
-    if fit.interrupted or not settings.refines(split.train.per_step):
+    if fit.interrupted or not settings.refines:
         return fit
     assert fit.ridge_fit is not None
     assert fit.readout is not None
@@ -307,7 +307,7 @@ def examine_result(fit: Fit, context: FitContext) -> Fit:
     if fit.interrupted:
         return fit
     assert fit.ridge_fit is not None
-    refined = settings.refines(split.train.per_step)
+    refined = settings.refines
     found = examine(
         fit.network,
         split,
@@ -352,7 +352,7 @@ def fit_network(request: FitRequest) -> Fit:
     else:
         split = Split(request.data, request.validation, refit=False)
     split = split.with_noise(settings.state_noise)
-    task = settings.task(request.data.per_step)
+    task = settings.task()
     learning = learning_of(settings, split.train, task)
     if request.data.executor is LOCAL:
         job = learning.settings.job(learning.data, split.held_out, request.networks)

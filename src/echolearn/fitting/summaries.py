@@ -7,7 +7,7 @@ regression has the smallest error on sequences that it was not fitted to. Only t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -19,9 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 from echolearn.display.progress import show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.parameters import Parameters
-from echolearn.fitting.settings import NetworkSettings
-from echolearn.fitting.stages import Fit, FitRequest
-from echolearn.readout.network import Readout
+from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import Columns, LeftOut, solve_dual, temperature
 from echolearn.readout.summary import Summary, delayed, thresholds_of
 from echolearn.readout.view import ReadoutView, frames_at_once
@@ -40,51 +38,6 @@ MAX_FULL_THRESHOLD_UNITS = 500  # in networks of more units, each has fewer thre
 SAMPLED_FRAMES = 16384  # of random training sequences, from which scales and thresholds are taken
 MAX_CHOOSING_SEQUENCES = 1500  # that choose the units and the ridge; the readout is then fitted to all
 RIDGE_SHARES = np.logspace(-8, 0, 17)  # to choose from, in units of the number of sequences times the number of columns
-# The parameters that a summary uses, and values of others that agree with it.
-SUMMARY_PARAMETERS = frozenset(
-    {
-        *("hidden_units", "pooling", "ridge", "readout", "washout", "dtype", "random_state", "verbose"),
-        *("standardize", "missing", "class_weight", "ignore_label", "layout"),
-    }
-)
-AGREEING_VALUES: Mapping[str, object] = {"learn": "none", "validation_fraction": 0.0}
-
-
-def settle_pooling(
-    settings: NetworkSettings, params: Parameters, defaults: Parameters, *, asks_for_more: bool
-) -> NetworkSettings:
-    """Return settings for one target per sequence whose pooling is no longer "auto".
-
-    params and defaults: the parameters of the estimator, as they are and as they come. asks_for_more: whether the fit
-    has to do what a summary cannot: validate on given data, call back, keep a checkpoint, add sequences, use a cluster.
-    """
-    if settings.pooling not in ("auto", "summary"):
-        return settings
-    other = [
-        name
-        for name, value in params.items()
-        if name not in SUMMARY_PARAMETERS
-        and not _same(value, defaults.get(name))
-        and not _same(value, AGREEING_VALUES.get(name, ...))
-    ]
-    if settings.pooling == "auto":
-        return replace(settings, pooling="mean" if other or asks_for_more else "summary")
-    if other:
-        raise ValueError(
-            f"pooling='summary' draws its own units and learns only the readout: {other[0]}={params[other[0]]!r:.60} "
-            f"has no effect. Leave {other[0]} at its default, or set pooling='mean'."
-        )
-    if asks_for_more:
-        raise ValueError(
-            "pooling='summary' is fitted in one go, in this process: it has no epochs, needs no validation data, keeps "
-            "no checkpoint, cannot add sequences and does not work on a cluster. Set pooling='mean' for these."
-        )
-    return settings
-
-
-def _same(value: object, other: object) -> bool:
-    """Return whether two parameters are the same; arrays and lists never are."""
-    return value is other or (isinstance(value, (str, int, float, tuple)) and value == other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,33 +68,32 @@ class Candidate:
         return sum(part.columns.count for part in self.parts)
 
 
-def fit_summary(request: FitRequest) -> Fit:
-    """Fit a network to one target per sequence."""
-    settings = request.settings
-    weights = np.asarray(request.data.target_weights(0), np.float64)
+def fit_summary(everything: Dataset, params: Parameters) -> Network:
+    """Fit a network to one target per sequence. params: those of a `SeriesClassifier` or `SeriesRegressor`."""
+    washout, softmax = params["washout"], params.get("readout") == "softmax"
+    weights = np.asarray(everything.target_weights(0), np.float64)
     there = np.flatnonzero(weights > 0)
-    data, w = request.data.subset(there), weights[there]
-    rng_units, rng_sample = np.random.default_rng(settings.random_state).spawn(2)
+    data, w = everything.subset(there), weights[there]
+    rng_units, rng_sample = np.random.default_rng(params["random_state"]).spawn(2)
     choosing = np.sort(rng_sample.permutation(len(w))[:MAX_CHOOSING_SEQUENCES])
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         T = _targets(data)
         few, few_w, few_T = data.subset(choosing), w[choosing], T[choosing]
         sample = _sample(few, rng_sample)
-        parts = draw_units(few, few_w, sample, settings, rng_units)
-        candidates = [_candidate(name, some, few_T, few_w, settings) for name, some in parts.items()]
+        parts = draw_units(few, few_w, sample, params, rng_units)
+        candidates = [_candidate(name, some, few_T, few_w, params["ridge"]) for name, some in parts.items()]
         best = min(candidates, key=lambda candidate: candidate.fit.error)
-        told = ", ".join(f"{one.name} {one.fit.error:.4f}" for one in candidates)
-        show_if_verbose(settings.verbose, f"leave-one-out errors: {told}; chosen: {best.name}")
+        errors = ", ".join(f"{one.name} {one.fit.error:.4f}" for one in candidates)
+        show_if_verbose(params["verbose"], f"leave-one-out errors: {errors}; chosen: {best.name}")
         reservoir, summary = _joined(best.parts)
         if len(choosing) == len(w):
             U = _unfolded(best)
         else:
-            U = _solve_all(reservoir, summary, data, w, settings, share=best.fit.ridge / few_w.sum())
-    if settings.softmax and data.classes is not None:
+            U = _solve_all(reservoir, summary, data, w, washout, share=best.fit.ridge / few_w.sum())
+    if softmax and data.classes is not None:
         U = U * temperature(best.fit.outputs, np.array([int(data.y[i]) for i in choosing]), few_w)
-    readout = Readout(U, settings.softmax, best.fit.ridge * best.count)
-    view = ReadoutView(settings.washout_steps, False, "summary", summary=summary)
-    return Fit(reservoir=reservoir, view=view, readout=readout)
+    view = ReadoutView(washout, False, summary=summary)
+    return Network(reservoir, Readout(U, softmax, best.fit.ridge * best.count), view)
 
 
 def _targets(data: Dataset) -> Array:
@@ -159,33 +111,33 @@ def _sample(data: Dataset, rng: np.random.Generator) -> list[Array]:
 
 
 def draw_units(
-    data: Dataset, w: Array, sample: list[Array], settings: NetworkSettings, rng: np.random.Generator
+    data: Dataset, w: Array, sample: list[Array], params: Parameters, rng: np.random.Generator
 ) -> dict[str, list[Detectors]]:
     """Return the sets of units that a network may consist of, by name."""
-    N = settings.hidden_units
+    N = params["hidden_units"]
     steps = int(np.median(data.lengths))
     delays = tap_delays(steps)
     frames = np.concatenate(sample)[:SAMPLED_FRAMES]
     with_delays = np.concatenate([delayed(x, delays) for x in sample])[:SAMPLED_FRAMES]
-    observe = partial(_observed, data=data, w=w, sample=sample, settings=settings)
+    observe = partial(_observed, data=data, w=w, sample=sample, washout=params["washout"])
     levels = [observe(draw_level_detectors(frames, N, rng), NO_DELAY) for _ in range(2)]
     changes = [observe(draw_change_detectors(with_delays, delays, steps, N, rng), delays) for _ in range(2)]
     return {"levels": levels, "changes": changes, "both": [levels[0], changes[0]]}
 
 
 def _observed(
-    reservoir: Reservoir, delays: Array, *, data: Dataset, w: Array, sample: list[Array], settings: NetworkSettings
+    reservoir: Reservoir, delays: Array, *, data: Dataset, w: Array, sample: list[Array], washout: int
 ) -> Detectors:
     """Return units with thresholds from the sample, and the rows of the data."""
     batch = pack([delayed(x, delays) for x in sample], data.dtype)
     H = run(reservoir, batch, keep_F=False).H
     count = THRESHOLDS_PER_UNIT
-    if settings.hidden_units > MAX_FULL_THRESHOLD_UNITS:
-        count = max(1, THRESHOLDS_PER_UNIT * MAX_FULL_THRESHOLD_UNITS // settings.hidden_units)
+    if reservoir.N > MAX_FULL_THRESHOLD_UNITS:
+        count = max(1, THRESHOLDS_PER_UNIT * MAX_FULL_THRESHOLD_UNITS // reservoir.N)
     summary = Summary(delays, thresholds_of(H[:: 1 + len(H) // SAMPLED_FRAMES], count))
     rows = np.empty((len(data.X), summary.statistics * reservoir.N))
     groups = _groups(reservoir, data)
-    for which, some in zip(groups, data.map(_rows_of(reservoir, summary, settings), groups), strict=True):
+    for which, some in zip(groups, data.map(_rows_of(reservoir, summary, washout), groups), strict=True):
         rows[which] = some
     columns = Columns.of(rows, w)
     Z = columns.standardize(rows)
@@ -197,29 +149,29 @@ def _groups(reservoir: Reservoir, data: Dataset) -> list[Array]:
     return list(group_sequences(data.lengths, frames_at_once(max(reservoir.N, reservoir.n_in))))
 
 
-def _rows_of(reservoir: Reservoir, summary: Summary, settings: NetworkSettings) -> Callable[[Dataset, Array], Array]:
+def _rows_of(reservoir: Reservoir, summary: Summary, washout: int) -> Callable[[Dataset, Array], Array]:
     """Return the function from a dataset and some of its sequences to their rows."""
 
     def rows(data: Dataset, which: Array) -> Array:
-        return summary.rows(reservoir, [data.X[i] for i in which], settings.washout_steps, data.dtype)
+        return summary.rows(reservoir, [data.X[i] for i in which], washout, data.dtype)
 
     return rows
 
 
-def _candidate(name: str, parts: Sequence[Detectors], T: Array, w: Array, settings: NetworkSettings) -> Candidate:
+def _candidate(name: str, parts: Sequence[Detectors], T: Array, w: Array, ridge: object) -> Candidate:
     """Return the leave-one-out fit of a set of units."""
     count = sum(part.columns.count for part in parts)
     K = np.sum([part.K for part in parts], axis=0) / count
-    return Candidate(name, parts, solve_dual(K, T, w, _ridges(settings, count, w)))
+    return Candidate(name, parts, solve_dual(K, T, w, _ridges(ridge, count, w)))
 
 
-def _ridges(settings: NetworkSettings, count: int, w: Array) -> list[float]:
+def _ridges(ridge: object, count: int, w: Array) -> list[float]:
     """Return the ridges to choose from, divided by the number of columns."""
-    if isinstance(settings.ridge, str):
+    if isinstance(ridge, str):
         return list(w.sum() * RIDGE_SHARES)
-    given = [float(settings.ridge)] if isinstance(settings.ridge, Real) else cast("Sequence[float]", settings.ridge)
+    given = [float(ridge)] if isinstance(ridge, Real) else cast("Sequence[float]", ridge)
     least = 1e-12 * w.sum()  # a ridge of 0 would divide by zero where there are more columns than sequences
-    return [max(float(ridge) / count, least) for ridge in given]
+    return [max(float(one) / count, least) for one in given]
 
 
 def _unfolded(best: Candidate) -> Array:
@@ -261,14 +213,12 @@ class _Sums:
         return self
 
 
-def _solve_all(
-    reservoir: Reservoir, summary: Summary, data: Dataset, w: Array, settings: NetworkSettings, *, share: float
-) -> Array:
+def _solve_all(reservoir: Reservoir, summary: Summary, data: Dataset, w: Array, washout: int, *, share: float) -> Array:
     """Return the readout U (M + 1, n_out) of all sequences, from sums over groups of them.
 
     share: the ridge chosen, divided by the numbers of sequences and of columns.
     """
-    T, rows_of, groups = _targets(data), _rows_of(reservoir, summary, settings), _groups(reservoir, data)
+    T, rows_of, groups = _targets(data), _rows_of(reservoir, summary, washout), _groups(reservoir, data)
     first = groups[:: max(1, len(groups) // 4)]
     columns = Columns.of(
         np.concatenate(list(data.map(rows_of, first))), w[np.concatenate(first)]

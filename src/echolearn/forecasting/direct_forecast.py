@@ -127,7 +127,7 @@ def fit_direct_forecast(data: SeriesData, settings: NetworkSettings, series: Ser
     readout = Readout(U, False, 0.0 if np.isinf(model.ridge) else model.ridge)
     return DirectForecast(
         form=data.form,
-        network=Network(model.reservoir, readout, ReadoutView(settings.washout_steps, settings.direct, None)),
+        network=Network(model.reservoir, readout, ReadoutView(settings.washout_steps, settings.direct)),
         model=model,
         last_value=np.stack([z[-1] for z in data.Z]),
         residuals=known / codec.scale if len(known) else np.zeros((1, len(codec.mean))),

@@ -52,6 +52,6 @@ def batch_gradient(
 
 def through_states(reservoir: Reservoir, task: Task, gradient: str, seen: Observation, dE_dH: Array) -> Gradients:
     """Return the gradients for a dE/dH at the frames that carry targets."""
-    dE_dH = seen.selection.put(dE_dH, reservoir.backward)
+    dE_dH = seen.selection.put(dE_dH)
     back = gradient_function(gradient)
     return back(reservoir, seen.batch, seen.states, dE_dH, lookback=task.lookback, washout=task.washout)

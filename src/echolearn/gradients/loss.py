@@ -21,12 +21,10 @@ from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.checks import check_finite
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import check_long_enough, open_sequences
-from echolearn.sequences.selection import Pooling
 from echolearn.sequences.targets import as_class_numbers, open_values, open_weights
 from echolearn.validation import (
     Array,
     Rule,
-    any_of,
     check_boolean,
     check_each,
     check_float_dtype,
@@ -39,11 +37,6 @@ from echolearn.validation import (
 # which targets and which steps a gradient covers
 GRADIENT_RULES: dict[str, Rule] = {
     "washout": whole_number(0),
-    "pooling": any_of(
-        one_of("mean", "last"),
-        whole_number(1),
-        expected="'mean', 'last', or a whole number >= 1 (into how many parts time is cut, each with its own mean)",
-    ),
     "lookback": or_none(whole_number(1), "the whole sequence"),
     "targets": one_of("all", "last"),
     "gradient": one_of("exact", "printed"),
@@ -92,7 +85,6 @@ def loss_and_gradients(
     gradient: str = "exact",
     direct: bool = True,
     washout: int = 0,
-    pooling: Pooling | None = None,
     sample_weight: ArrayLike | Sequence[ArrayLike] | None = None,
     dtype: DTypeLike = np.float64,
 ) -> LossAndGradients:
@@ -109,7 +101,7 @@ def loss_and_gradients(
     X : array of shape (n_steps, n_features), 3-D array, or list of such 2-D arrays
         One sequence, or several of any lengths. Time runs along the first axis of each sequence.
     T : array or list of arrays
-        The targets in the form of X with n_outputs columns; with `pooling`, one row per sequence.
+        The targets in the form of X with n_outputs columns.
     ridge : float
         The penalty of ||U||² (mu in the paper), at least 0. A larger one gives smaller readout weights.
     lookback : int, default=None
@@ -124,9 +116,6 @@ def loss_and_gradients(
     washout : int, default=0
         The number of steps at the start of each sequence whose targets do not count. Use some tens of steps if
         sequences are long, so that the initial state has no influence.
-    pooling : {"mean", "last"} or int, default=None
-        How the states of a sequence become one row: their mean, the last one, or the concatenated means over this many
-        equal parts of time. None: one target per step.
     sample_weight : array or list of arrays, default=None
         How much each target counts: one number per sequence, or one per step in the form of X. A target of weight 0
         does not count, and may be NaN. None: all count alike.
@@ -168,19 +157,17 @@ def loss_and_gradients(
     ((2, 20), (20, 20))
     """
     check_each({"lookback": lookback, "targets": targets, "gradient": gradient, "washout": washout}, GRADIENT_RULES)
-    if pooling is not None:
-        check_each({"pooling": pooling}, GRADIENT_RULES)
     if not is_number(ridge) or ridge < 0:
         raise ValueError(f"ridge={ridge!r:.80}; expected a number >= 0.")
     check_boolean("direct", direct)
     precision = check_float_dtype("dtype", dtype)
     sequences = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(sequences, washout)
-    weights = open_weights(sample_weight, sequences, per_step=pooling is None)
-    values = open_values(T, sequences, per_step=pooling is None, weights=weights)
+    weights = open_weights(sample_weight, sequences, per_step=True)
+    values = open_values(T, sequences, per_step=True, weights=weights)
     y = as_class_numbers(values) if weights is None else values
-    data = Dataset(sequences.X, y, values[0].shape[-1], pooling is None, precision, weights=weights)
-    task = Task(washout, direct, pooling, lookback, targets, intercept=False)
+    data = Dataset(sequences.X, y, values[0].shape[-1], True, precision, weights=weights)
+    task = Task(washout, direct, lookback, targets, intercept=False)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         s, U, g = _statistics_readout_gradients(reservoir, data, task, ridge, gradient)
     pattern = (g.W_rec, reservoir.W_rec.indices, reservoir.W_rec.indptr)

@@ -184,7 +184,7 @@ def _at_top(network: StackedNetwork, U: Array, view: LayerView) -> tuple[Gradien
         R = weighted(Y_T, view.w)
         loss = float(np.vdot(Y_T, R))
         dE_dH_c = error_wrt_states(R, U[:-1])
-    width = view.selection.parts * layer.reservoir.N
+    width = layer.reservoir.N
     direct = view.selection.put(dE_dH_c[:, width:]) if layer.task.direct else None
     gradients, dE_dX = _through_time(layer, view, view.selection.put(dE_dH_c[:, :width]), direct)
     return gradients, dE_dX, loss, view.H_s.T @ R

@@ -72,9 +72,6 @@ def view_layer(layer: Layer, batch: Batch, X: Array, targets: LayerTargets) -> L
     batch = replace(batch, X=X, T=T, w=w)
     states, selection = run(layer.reservoir, batch), layer.task.select(batch)
     seen = {"direct": layer.task.direct, "intercept": layer.task.intercept}
-    if layer.task.pooling:
-        H_s = stack(selection.take(states.H), selection.take(X), **seen)
-        return LayerView(batch, states, selection, H_s, H_s, selection.targets(T))
     H_c = stack(states.H, X, **seen)
     return LayerView(batch, states, selection, H_c, selection.take(H_c), selection.take(T))
 

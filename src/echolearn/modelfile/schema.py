@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 
 from echolearn.modelfile.layout import DTYPES, MODEL, Entry, Facts
-from echolearn.modelfile.values import HISTORY_TENSORS, as_count, as_truth, as_words, from_json
+from echolearn.modelfile.values import HISTORY_TENSORS, as_count, as_words, from_json
 from echolearn.validation import BOOLEAN, Array, check_each, whole_number
 
 FORMAT = MODEL
-CLASSIFIER, FORECASTER, REGRESSOR = NETWORKS = ("ESNClassifier", "ESNForecaster", "ESNRegressor")
+FORECASTER = "ESNForecaster"
+CLASSIFIERS, SERIES = ("ESNClassifier", "SeriesClassifier"), ("SeriesClassifier", "SeriesRegressor")
+NETWORKS = ("ESNClassifier", "ESNRegressor", FORECASTER, *SERIES)
 STACKS = ("StackedClassifier", "StackedRegressor")
 TIME_AXES = ("time_first", "channels_first", "rows")  # which axis of X is time
 MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares above its thresholds
@@ -140,7 +141,7 @@ def _check_network(entries: Mapping[str, Entry], facts: Facts) -> None:
         raise ValueError("the settings are not values by name")
     _check_names(set(entries), settings, facts)
     lengths = _lengths(entries["W"], settings, facts)
-    if set(entries) & SUMMARY:
+    if set(entries) >= SUMMARY:
         lengths["n_in"] *= entries["delays"].shape[0]
         lengths["M"] = (MOMENTS_PER_UNIT + entries["thresholds"].shape[0]) * lengths["N"] + 1
     for name, tensor in TENSORS.items():
@@ -156,11 +157,9 @@ def _check_network(entries: Mapping[str, Entry], facts: Facts) -> None:
 
 def _lengths(W: Entry, settings: Facts, facts: Facts) -> dict[str, int]:
     """Return the lengths that settings and facts announce, by their letters in `TENSORS`."""
-    announced = {name: settings[name] for name in ("hidden_units", "direct")}
+    announced = {"hidden_units": settings["hidden_units"], "direct": settings.get("direct", False)}
     check_each(announced, {"hidden_units": whole_number(1), "direct": BOOLEAN})
-    units, n_in, N = settings["hidden_units"], as_count(facts["features"]), W.shape[-1]
-    pooling = None if as_truth(facts["per_step"]) else settings.get("pooling")
-    parts = int(pooling) if isinstance(pooling, Integral) else 1
+    units, n_in, N = announced["hidden_units"], as_count(facts["features"]), W.shape[-1]
     lengths = {
         **FIXED_LENGTHS,
         "hidden_units": units,
@@ -168,7 +167,7 @@ def _lengths(W: Entry, settings: Facts, facts: Facts) -> dict[str, int]:
         "N": N,
         "N + 1": N + 1,
         "n_in": n_in,
-        "M": parts * (N + settings["direct"] * n_in) + 1,
+        "M": N + announced["direct"] * n_in + 1,
     }
     for names, letter in (("class_names", "n_out"), ("history_columns", "columns")):
         if names in facts:
@@ -184,7 +183,7 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
         must |= several if several & names else set()
     if "end_state" in names and settings.get("feedback"):
         must |= {"end_fed_back"}
-    if kind == CLASSIFIER:
+    if kind in CLASSIFIERS:
         must |= set() if "class_names" in facts else {"classes"}
         may |= {"label_slopes"}
     else:
@@ -199,7 +198,7 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
         must |= {"reservoir.W", "reservoir.W_rec", "reservoir.leak"}
         must |= {"W_fb"} if "reservoir.W_fb" in names else set()
         may |= {"reservoir.bias", "reservoir.W_fb", "backward"}
-    if SUMMARY & names:
+    if kind in SERIES:
         must, may = must | SUMMARY, may | {"backward"}
     if settings.get("topology", "") is None:
         must |= SPARSE_TOPOLOGY if SPARSE_TOPOLOGY & names else {"topology"}

@@ -14,16 +14,19 @@ from echolearn.exceptions import ModelFileError
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, FittedStack, TrainingEnd
-from echolearn.fitting.settings import NetworkSettings, check_each
+from echolearn.fitting.parameters import Parameters
+from echolearn.fitting.settings import RULES, SERIES_RULES, NetworkSettings
 from echolearn.modelfile.layout import RECOGNIZER, Facts
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.schema import (
+    CLASSIFIERS,
     FORECASTER,
     FORMAT,
     GIVEN_RESERVOIR,
     NETWORK,
     NETWORKS,
     PASSED_SCALE,
+    SERIES,
     STACKS,
     TENSORS,
     TIME_AXES,
@@ -43,7 +46,7 @@ from echolearn.readout.summary import Summary
 from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
 from echolearn.training.history import History
-from echolearn.validation import Array, check_path
+from echolearn.validation import Array, check_each, check_path
 
 Saved = FittedModel | FittedStack | FittedPipeline
 
@@ -81,7 +84,8 @@ def restore_network(tensors: dict[str, Array], facts: Facts) -> FittedModel | Fi
 def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     """Return the model of one network."""
     settings = dict(facts["settings"])
-    settings["initial_state"] = tensors.get("initial_state")
+    if "initial_state" in settings:
+        settings["initial_state"] = tensors.get("initial_state")
     if isinstance(settings.get("leak"), list):
         settings["leak"] = np.asarray(settings["leak"])
     if settings.get("topology", "") is None:
@@ -94,40 +98,59 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         settings["class_weight"] = dict(settings["class_weight"])
     if facts["estimator"] not in NETWORKS:
         raise KeyError(facts["estimator"])
-    typed = NetworkSettings.of(settings)
-    if "washout" in facts:
-        typed = replace(typed, washout=as_whole(facts["washout"]))
-    summary = _summary(tensors)
-    if summary is not None:
-        both, units = "backward" in tensors, 2 * typed.hidden_units
-        typed = replace(typed, pooling="summary", bidirectional=both, hidden_units=units, activation="tanh")
-    inputs = _inputs(tensors, _features(tensors, facts), typed.missing)
     for name, value in tensors.items():
         if value.dtype.kind == "f" and not TENSORS[name].gaps and not np.isfinite(value).all():
             raise ValueError(f"{name} holds NaN or infinity")
+    series = facts["estimator"] in SERIES
+    if as_truth(facts["per_step"]) == series:
+        raise ValueError("a model of whole series answers per step, or one of steps per series")
+    network = (_series_network if series else _step_network)(tensors, facts, settings, W_rec)
+    inputs = _inputs(tensors, _features(tensors, facts), settings.get("missing", "error"))
     names = as_words(facts["feature_names"])
     if names and len(names) != inputs.n_features:
         raise ValueError(f"{len(names)} names of {inputs.n_features} features")
-    per_step = as_truth(facts["per_step"])
-    view, codec = typed.task(per_step).view(), _codec(tensors, facts, typed.dtype)
-    if summary is not None:
-        if per_step:
-            raise ValueError("a summary is of whole sequences, not of steps")
-        view = ReadoutView(view.washout, False, "summary", summary=summary)
-    reservoir = _reservoir(tensors, W_rec, typed)
     return FittedModel(
         estimator=facts["estimator"],
         settings=settings,
-        network=Network(reservoir, _readout(tensors, facts, typed), view),
-        codec=codec,
+        network=network,
+        codec=_codec(tensors, facts, settings["dtype"]),
         history=History(history_rows(tensors, facts["history_columns"])),
         feature_names=names,
         inputs=inputs,
-        training_end=_training_end(tensors, per_step),
+        training_end=_training_end(tensors),
         layout=_layout(facts),
         target_names=as_words(facts.get("target_names", [])),
         recipe=_recipe(facts),
     )
+
+
+def _step_network(tensors: dict[str, Array], facts: Facts, settings: Parameters, W_rec: sparse.csr_array) -> Network:
+    """Return a network that answers at every step, if it is what its settings announce."""
+    typed = NetworkSettings.of(settings)
+    if "washout" in facts:
+        typed = replace(typed, washout=as_whole(facts["washout"]))
+    reservoir = _reservoir(tensors, W_rec, typed.activation)
+    if not typed.hidden_units // typed.networks() <= reservoir.N <= typed.hidden_units:
+        # of an ensemble that was interrupted, some may be missing
+        raise ValueError(f"W has {reservoir.N} units, but hidden_units={typed.hidden_units}")
+    if typed.bidirectional != (reservoir.backward is not None):
+        raise ValueError(f"bidirectional={typed.bidirectional}, but its units run otherwise")
+    if not typed.fit_intercept and tensors["U"][-1].any():
+        raise ValueError("fit_intercept=False, but U has an intercept")
+    return Network(reservoir, _readout(tensors, facts, typed.readout), typed.task().view())
+
+
+def _series_network(tensors: dict[str, Array], facts: Facts, settings: Parameters, W_rec: sparse.csr_array) -> Network:
+    """Return a network that answers for whole series, if it is what its settings announce."""
+    check_each(settings, SERIES_RULES)
+    delays = tensors["delays"]
+    if not len(delays) or delays[0] < 0 or (np.diff(delays) <= 0).any():
+        raise ValueError("the delays are not in ascending order from 0 on")
+    reservoir = _reservoir(tensors, W_rec, "tanh")
+    if 2 * settings["hidden_units"] != reservoir.N:
+        raise ValueError(f"W has {reservoir.N} units, but hidden_units={settings['hidden_units']}")
+    view = ReadoutView(settings["washout"], False, summary=Summary(delays, tensors["thresholds"]))
+    return Network(reservoir, _readout(tensors, facts, settings.get("readout", "ridge")), view)
 
 
 def _recipe(facts: Facts) -> Facts | None:
@@ -146,16 +169,6 @@ def _layout(facts: Facts) -> str:
     return str(layout)
 
 
-def _summary(tensors: dict[str, Array]) -> Summary | None:
-    """Return the statistics that a readout of whole sequences sees, if there are any."""
-    if "thresholds" not in tensors:
-        return None
-    delays, thresholds = tensors["delays"], tensors["thresholds"]
-    if not len(delays) or delays[0] < 0 or (np.diff(delays) <= 0).any():
-        raise ValueError("the delays are not in ascending order from 0 on")
-    return Summary(delays, thresholds)
-
-
 def _inputs(tensors: dict[str, Array], n_in: int, missing: str) -> InputCodec:
     """Return how inputs are encoded."""
     if "input_mean" not in tensors:
@@ -169,10 +182,10 @@ def _inputs(tensors: dict[str, Array], n_in: int, missing: str) -> InputCodec:
     return inputs
 
 
-def _training_end(tensors: dict[str, Array], per_step: bool) -> TrainingEnd | None:
+def _training_end(tensors: dict[str, Array]) -> TrainingEnd | None:
     if "end_state" not in tensors:
         return None
-    if not per_step or "backward" in tensors:
+    if "backward" in tensors or "thresholds" in tensors:
         raise ValueError("a network of whole sequences does not continue a series")
     return TrainingEnd(tensors["end_state"], tensors.get("end_fed_back"), tensors["end_known"], tensors["opening"])
 
@@ -193,25 +206,19 @@ def _given_reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activat
     )
 
 
-def _reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, settings: NetworkSettings) -> Reservoir:
-    W, networks = tensors["W"], settings.networks()  # of an ensemble that was interrupted, some may be missing
-    if not settings.hidden_units // networks <= W.shape[1] <= settings.hidden_units:
-        raise ValueError(f"W has {W.shape[1]} units, but hidden_units={settings.hidden_units}")
+def _reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: str) -> Reservoir:
     if not W_rec.has_canonical_format:
         raise ValueError("W_rec has a connection twice, or columns out of order")
-    reservoir = Reservoir(
-        W=W,
+    return Reservoir(
+        W=tensors["W"],
         W_rec=W_rec,
-        activation=settings.activation,
+        activation=activation,
         leak=tensors["leak"],
         bias=tensors.get("bias"),
         W_fb=tensors.get("W_fb"),
         initial_state=tensors.get("initial_state"),
         backward=tensors.get("backward"),
     )
-    if settings.bidirectional != (reservoir.backward is not None):
-        raise ValueError(f"bidirectional={settings.bidirectional}, but its units run otherwise")
-    return reservoir
 
 
 def _square(tensors: dict[str, Array], name: str, N: int) -> sparse.csr_array:
@@ -227,20 +234,18 @@ def _square(tensors: dict[str, Array], name: str, N: int) -> sparse.csr_array:
     return S
 
 
-def _readout(tensors: dict[str, Array], facts: Facts, settings: NetworkSettings) -> Readout:
+def _readout(tensors: dict[str, Array], facts: Facts, kind: str) -> Readout:
     strength = as_finite(facts["strength"]) if "strength" in facts else None
     statistics = None
     if "G" in tensors:
         statistics = Statistics(tensors["G"], tensors["Q"], as_finite(facts["tt"]), as_finite(facts["n"]))
-    if not settings.fit_intercept and tensors["U"][-1].any():
-        raise ValueError("fit_intercept=False, but U has an intercept")
-    softmax = settings.softmax and "label_slopes" not in tensors  # rows of labels have a ridge readout
+    softmax = kind == "softmax" and "label_slopes" not in tensors  # rows of labels have a ridge readout
     return Readout(tensors["U"], softmax, as_finite(facts["ridge"]), strength, statistics)
 
 
 def _codec(tensors: dict[str, Array], facts: Facts, dtype: str) -> TargetCodec:
     """Return what the readout's outputs stand for."""
-    if facts["estimator"] == "ESNClassifier":
+    if facts["estimator"] in CLASSIFIERS:
         classes = tensors["classes"] if "classes" in tensors else np.array(facts["class_names"])
         label_sets = "label_slopes" in tensors
         if len(classes) < 2 or not (classes[1:] > classes[:-1]).all():
@@ -268,7 +273,7 @@ def _features(tensors: dict[str, Array], facts: Facts) -> int:
 def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:
     if facts["estimator"] not in STACKS:
         raise KeyError(facts["estimator"])
-    check_each(facts["settings"])
+    check_each(facts["settings"], RULES)
     own = [arrays_of(str(number), tensors) for number in range(len(facts["layers"]))]
     scales = [arrays.pop(PASSED_SCALE) for arrays in own[:-1]]
     if not all(np.isfinite(scale).all() and (scale > 0).all() for scale in scales):

@@ -187,7 +187,8 @@ def _given_reservoir_tensors(reservoir: object) -> dict[str, Array]:
 
 def _facts(model: FittedModel) -> Facts:
     settings, readout, codec = _plain_settings(model.settings), model.network.readout, model.codec
-    settings["initial_state"] = None  # it is a tensor
+    if "initial_state" in settings:
+        settings["initial_state"] = None  # it is a tensor
     summary = model.network.view.summary
     if not isinstance(settings.get("topology", "random"), str):
         settings["topology"] = None  # and so is this
@@ -201,7 +202,7 @@ def _facts(model: FittedModel) -> Facts:
         "features": int(model.network.reservoir.n_in) // (1 if summary is None else len(summary.delays)),
         "washout": int(model.network.view.washout),
         "feature_names": list(model.feature_names),
-        "per_step": model.network.view.pooling is None,
+        "per_step": model.per_step,
         "layout": model.layout,
         "one_value": bool(isinstance(codec, ValueCodec) and codec.one_value),
         "many": known.pop("many", False),

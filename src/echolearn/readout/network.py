@@ -15,7 +15,6 @@ from echolearn.reservoir import Reservoir
 from echolearn.reservoir._reservoir import join_reservoirs
 from echolearn.sequences.batch import group_sequences, pack, unpack
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.selection import pooled_parts
 from echolearn.states.closed_loop import Start, run_with_feedback
 from echolearn.states.run import run, run_to_end
 from echolearn.validation import Array
@@ -28,8 +27,8 @@ Loss = Callable[..., float]
 class Readout:
     """The weights of a readout, and how they were fitted.
 
-    U (M, n_out) has one row per hidden unit (and part of time, if sequences are pooled in parts), then one per input if
-    the readout sees the inputs; the last row is the intercept, 0 if there is none.
+    U (M, n_out) has one row per hidden unit (of a summary, per unit and statistic), then one per input if the readout
+    sees the inputs; the last row is the intercept, 0 if there is none.
     """
 
     U: Array
@@ -61,11 +60,11 @@ class Network:
         reservoir, readout = self.reservoir, self.readout
         facts = [counted(reservoir.N, "unit"), counted(reservoir.n_in, "input"), counted(readout.U.shape[1], "output")]
         facts.append("softmax readout" if readout.softmax else "ridge readout")
-        facts.append("" if self.view.pooling is None else f"one answer per sequence by pooling={self.view.pooling!r}")
+        facts.append("" if self.view.summary is None else "one answer per sequence")
         return one_line(self, facts)
 
     def outputs(self, data: Dataset, start: Start | None = None) -> list[Array]:
-        """Return H_c U, one array per sequence: (steps, n_out), or (1, n_out) if sequences are pooled.
+        """Return H_c U, one array per sequence: (steps, n_out), or (1, n_out) for one answer per sequence.
 
         The targets of the data are not used. start: where each sequence starts; by default, in the reservoir's initial
         state with nothing fed back.
@@ -88,12 +87,7 @@ class Network:
                     Y_fb, _ = run_with_feedback(reservoir, batch, U, view.direct, feed_back, start=begin)
                     return unpack(batch, Y_fb)
                 H, X = run(reservoir, batch, h0, keep_F=False).H, batch.X
-                if view.pooling:
-                    selection = view.select(batch)
-                    H, X = selection.take(H, reservoir.backward), selection.take(X)
                 Y.append(apply_readout(H, X if view.direct else X[:, :0], U))
-                if view.pooling:
-                    return list(Y[0][np.argsort(batch.order)][:, None])
                 h0 = H[-1:].copy()
             return unpack(batch, Y[0]) if len(which) > 1 else [np.concatenate(Y)]
 
@@ -190,12 +184,11 @@ def average(networks: Sequence[Network]) -> Network:
     """
     first, count = networks[0], len(networks)
     reservoir = join_reservoirs([network.reservoir for network in networks])
-    parts = pooled_parts(first.view.pooling)
     readouts = [network.readout.U / count for network in networks]
     units = [network.reservoir.N for network in networks]
-    of_H = [U[: parts * N].reshape(parts, N, -1) for U, N in zip(readouts, units, strict=True)]
-    rest = np.sum([U[parts * N :] for U, N in zip(readouts, units, strict=True)], axis=0)
-    U = np.vstack([np.concatenate(of_H, axis=1).reshape(-1, rest.shape[1]), rest])
+    of_H = [U[:N] for U, N in zip(readouts, units, strict=True)]
+    rest = np.sum([U[N:] for U, N in zip(readouts, units, strict=True)], axis=0)
+    U = np.vstack([*of_H, rest])
     strengths = [network.readout.strength for network in networks]
     strength = None if None in strengths else float(np.mean([s for s in strengths if s is not None]))
     ridge = float(np.mean([network.readout.ridge for network in networks]))

@@ -175,37 +175,9 @@ def descend(
         return descent.V, descent.velocity, step
 
     start = V.astype(dtype), np.zeros(V.shape, dtype), 0
-    if view.pooling:
-        rows = draw_rows(int(counts.sum()), rng, steps)
-        state = _descend_on_kept(reservoir, data, view, advance=advance, start=start, rows=rows)
-    else:
-        prepare = partial(observe_minibatches, reservoir, view)
-        state = data.executor.fold(data, prepare, draw_minibatches(data.lengths, counts, rng, steps), advance, start)
+    prepare = partial(observe_minibatches, reservoir, view)
+    state = data.executor.fold(data, prepare, draw_minibatches(data.lengths, counts, rng, steps), advance, start)
     return state[0].astype(np.float64)
-
-
-def _descend_on_kept(
-    reservoir: Reservoir,
-    data: Dataset,
-    view: ReadoutView,
-    *,
-    advance: Advance,
-    start: DescentState,
-    rows: list[Array],
-) -> DescentState:
-    """Return the state after steps on these rows of pooled states: one row per sequence, so that they are run once."""
-
-    def rows_of_group(data: Dataset, which: Array) -> Rows:
-        seen = observe(reservoir, view, data.batch(which))
-        return seen.H_c, seen.T, seen.w
-
-    def descend_on(kept: list[Rows]) -> DescentState:
-        H_parts, label_parts, w_parts = zip(*kept, strict=True)
-        H_c, labels, w = np.concatenate(H_parts), np.concatenate(label_parts), _joined(w_parts, label_parts)
-        return advance(start, ((H_c[some], labels[some], None if w is None else w[some]) for some in rows))
-
-    kept = data.executor.keep(data, rows_of_group, group_sequences(data.lengths, MAX_FRAMES_PER_PASS))
-    return data.executor.call_on_kept(descend_on, kept)
 
 
 def _gradient(V: Array, H_c: Array, labels: Array, w: Array | None = None) -> Array:
@@ -217,16 +189,6 @@ def _gradient(V: Array, H_c: Array, labels: Array, w: Array | None = None) -> Ar
 
     middle = len(labels) // 2
     return np.asarray(map_and_sum(gradient_of_rows, [slice(0, middle), slice(middle, None)]))
-
-
-def draw_rows(count: int, rng: np.random.Generator, steps: int) -> list[Array]:
-    """Return which of `count` rows each of `steps` mini-batches has: about `FRAMES` of them, in random order."""
-    drawn: list[Array] = []
-    while True:
-        for rows in _split(rng.permutation(count)):
-            if len(drawn) == steps:
-                return drawn
-            drawn.append(rows)
 
 
 def draw_minibatches(

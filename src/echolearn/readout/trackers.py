@@ -198,7 +198,7 @@ class ExactMiniBatches:
     def every(self) -> int:
         """Return k: the statistics take every k-th frame, and U is solved for every k-th mini-batch."""
         assert self.statistics is not None
-        if self.task.pooling is not None or self.task.targets != "all":
+        if self.task.targets != "all":
             return 1  # the frames with targets are no neighbours
         return int(
             np.clip(self.statistics.n // (PLENTIFUL_FRAMES_PER_COLUMN * len(self.statistics.G)), 1, MAX_FRAME_STRIDE)

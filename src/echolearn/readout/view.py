@@ -16,7 +16,7 @@ from echolearn.readout.summary import Summary
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.selection import Pooling, Selection, block_ends, pooled_parts
+from echolearn.sequences.selection import Selection, block_ends
 from echolearn.states.run import States, run
 from echolearn.validation import Array
 
@@ -35,22 +35,20 @@ class ReadoutView:
 
     washout: int = 0  # the number of steps at the beginning of every sequence that are not fitted to
     direct: bool = True  # whether the readout sees the inputs beside the states
-    # how the frames of a sequence become one row, if there is one target per sequence; an integer: the means of so many
-    # parts of time. None: one target per step
-    pooling: Pooling | None = None
     # whether the last column of H_c is ones; otherwise it is zeros, so that U, G and the model file keep their shapes
     intercept: bool = field(default=True, kw_only=True)
-    summary: Summary | None = field(default=None, kw_only=True)  # what the readout sees with the pooling "summary"
+    # the row of a whole sequence that the readout sees, if there is one target per sequence; None: one per step
+    summary: Summary | None = field(default=None, kw_only=True)
 
     def select(self, batch: Batch) -> Selection:
         """Return the selection of the frames of a batch that carry targets."""
-        return Selection(batch, washout=self.washout, targets="all", lookback=None, pooling=self.pooling)
+        return Selection(batch, washout=self.washout, targets="all", lookback=None)
 
     def rows(self, reservoir: Reservoir) -> int:
         """Return M, the number of rows of U: for the states, the inputs and the intercept."""
         if self.summary is not None:
             return self.summary.statistics * reservoir.N + 1
-        return pooled_parts(self.pooling) * (reservoir.N + self.direct * reservoir.n_in) + 1
+        return reservoir.N + self.direct * reservoir.n_in + 1
 
     def targets_per_sequence(self, data: Dataset) -> Array:
         """Return the number of rows of H_c for each sequence: targets of weight 0 are not counted."""
@@ -66,7 +64,7 @@ class ReadoutView:
 
     def _steps_with_targets(self, lengths: Array) -> Array:
         """Return the number of rows of H_c for sequences of these lengths without weights."""
-        return np.ones(len(lengths), int) if self.pooling is not None else np.asarray(lengths - self.washout)
+        return np.asarray(lengths - self.washout)
 
     def _weigh(self, data: Dataset) -> Array:
         """Return the number of targets of each sequence, and the sum of their weights (n_sequences, 2)."""
@@ -78,7 +76,7 @@ class ReadoutView:
                 batch = data.batch([i])
                 selection = view.select(batch)
                 assert batch.w is not None
-                w = selection.targets(batch.w)
+                w = selection.take(batch.w)
                 found.append((float(len(w)), float(w.sum())))
             return found
 
@@ -89,8 +87,8 @@ class ReadoutView:
         return result
 
     def needs_whole_sequences(self, reservoir: Reservoir) -> bool:
-        """Return whether time must not be cut: for pooling, feedback, or units that run backward."""
-        return self.pooling is not None or reservoir.W_fb is not None or reservoir.backward is not None
+        """Return whether time must not be cut: for feedback, or units that run backward."""
+        return reservoir.W_fb is not None or reservoir.backward is not None
 
 
 @dataclass(frozen=True)
@@ -101,12 +99,10 @@ class Task(ReadoutView):
     targets: str = "all"  # whether every frame of a block carries a target, or only its last one
 
     def select(self, batch: Batch) -> Selection:
-        return Selection(
-            batch, washout=self.washout, targets=self.targets, lookback=self.lookback, pooling=self.pooling
-        )
+        return Selection(batch, washout=self.washout, targets=self.targets, lookback=self.lookback)
 
     def _steps_with_targets(self, lengths: Array) -> Array:
-        if self.pooling is None and self.targets == "last":
+        if self.targets == "last":
             return np.array([len(block_ends(n, self.washout, self.lookback)) for n in lengths])
         return super()._steps_with_targets(lengths)
 
@@ -115,7 +111,7 @@ class Task(ReadoutView):
 
     def view(self) -> ReadoutView:
         """Return the view of the final readout, which is fitted to every frame after the washout."""
-        return ReadoutView(self.washout, self.direct, self.pooling, intercept=self.intercept)
+        return ReadoutView(self.washout, self.direct, intercept=self.intercept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +153,7 @@ def select_rows(
     """Return H, X (without columns unless the readout sees the inputs) and T at the frames that carry targets."""
     assert batch.T is not None
     X = selection.take(batch.X)
-    T = selection.targets(batch.T)
-    return selection.take(H, reservoir.backward), X if view.direct else X[:, :0], T
+    return selection.take(H), X if view.direct else X[:, :0], selection.take(batch.T)
 
 
 def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:

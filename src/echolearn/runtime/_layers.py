@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from echolearn.runtime._plan import Layer, Plan, Pooling, Sparse
+from echolearn.runtime._plan import Layer, Plan, Sparse, Summary
 from echolearn.validation import Array
 
 MAX_STATES_PER_CHUNK = 2**20  # that exist at once where a sequence may be cut into chunks
@@ -176,7 +176,7 @@ class RunningLayer:
     def run(self, x: Array, begin: Running) -> tuple[Array, Array, Running]:
         """Return the states (steps, N) and outputs (steps, n_out) over inputs (steps, n_in), and where they end.
 
-        The outputs have no columns where the readout is of pooled states.
+        The outputs have no columns where the readout is of a summary.
         """
         if self.forward.fed_back is not None:
             return self._run_fed_back(x, begin)
@@ -244,12 +244,12 @@ class RunningLayers:
     def outputs(self, x: Array, begin: list[Running] | None = None) -> tuple[Array, list[Running]]:
         """Return the outputs for one sequence of encoded inputs (steps, n_in), and where its layers end.
 
-        There is one row per step, or a single one with a pooling.
+        There is one row per step, or a single one with a summary.
         """
         now = self.start() if begin is None else begin
-        pooling, whole = self.plan.pooling, any(layer.backward is not None for layer in self.layers)
-        if pooling is not None:
-            return self._pooled(pooling, x, now), now
+        summary, whole = self.plan.summary, any(layer.backward is not None for layer in self.layers)
+        if summary is not None:
+            return self._summarized(summary, x, now), now
         steps = len(x) if whole else max(1, MAX_STATES_PER_CHUNK // max(layer.layer.units for layer in self.layers))
         chunks = []
         for first in range(0, len(x), max(1, steps)):
@@ -267,32 +267,20 @@ class RunningLayers:
                 x = layer.passed_on(H, Y, source)
         return x, H, Y, ends
 
-    def _pooled(self, pooling: Pooling, x: Array, now: list[Running]) -> Array:
-        """Return the outputs (1, n_out) for a whole sequence."""
-        top, washout = self.layers[-1], pooling.washout
-        if pooling.kind == "summary":
-            past = np.maximum(np.arange(len(x))[:, None] - np.array(pooling.delays), 0)
-            x = x[past].reshape(len(x), -1)
-        x, H, _, _ = self._run(x, now)
-        backward = top.layer.backward
-        if pooling.kind == "last":
-            return top.outputs(np.where(backward, H[:1], H[-1:]), x[-1:])
-        if pooling.kind == "summary":
-            row = _summary(pooling, H, backward)
-            return np.asarray(row @ top.layer.U_states + top.layer.intercept)
-        n, parts = len(x) - washout, pooling.parts  # no part is empty: neighbours share a step where there are few
-        spans = [(washout + i * n // parts, washout - (-(i + 1) * n // parts)) for i in range(parts)]
-        states, inputs = (np.hstack([M[a:b].mean(axis=0) for a, b in spans])[None] for M in (H, x))
-        return top.outputs(states, inputs)
+    def _summarized(self, summary: Summary, x: Array, now: list[Running]) -> Array:
+        """Return the outputs (1, n_out) for a whole series."""
+        past = np.maximum(np.arange(len(x))[:, None] - np.array(summary.delays), 0)
+        _, H, _, _ = self._run(x[past].reshape(len(x), -1), now)
+        top = self.layers[-1].layer
+        return np.asarray(_statistics(summary, H, top.backward) @ top.U_states + top.intercept)
 
 
-def _summary(pooling: Pooling, H: Array, backward: Array) -> Array:
+def _statistics(summary: Summary, H: Array, backward: Array) -> Array:
     """Return the statistics (1, M) of states (steps, N) over time, in float64."""
-    assert pooling.thresholds is not None
-    late = H[pooling.washout :]
+    late = H[summary.washout :]
     S = late.astype(np.float64)
     mean = S.mean(axis=0)
     deviation = np.sqrt(np.maximum((S**2).mean(axis=0) - mean**2, 0))
-    above = [(late > threshold).mean(axis=0) for threshold in pooling.thresholds.astype(H.dtype)]
+    above = [(late > threshold).mean(axis=0) for threshold in summary.thresholds.astype(H.dtype)]
     last = np.where(backward, H[0], H[-1])
     return np.hstack([mean, deviation, S.max(axis=0), S.min(axis=0), last, *above])[None]

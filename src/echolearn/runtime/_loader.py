@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from echolearn.exceptions import ExportError
-from echolearn.modelfile.schema import MOMENTS_PER_UNIT, NETWORK, NETWORKS, PASSED_SCALE, TIME_AXES, arrays_of
+from echolearn.modelfile.schema import (
+    CLASSIFIERS,
+    MOMENTS_PER_UNIT,
+    NETWORK,
+    NETWORKS,
+    PASSED_SCALE,
+    TIME_AXES,
+    arrays_of,
+)
 from echolearn.modelfile.values import as_count, as_truth, as_whole, as_words
 from echolearn.runtime._plan import (
     Answer,
@@ -23,11 +31,11 @@ from echolearn.runtime._plan import (
     Layer,
     Passing,
     Plan,
-    Pooling,
     Project,
     Resumption,
     Sparse,
     Standardize,
+    Summary,
 )
 from echolearn.validation import Array
 
@@ -102,7 +110,7 @@ def _network_plan(contents: _Contents) -> Plan:
         feature_names=tuple(as_words(facts["feature_names"])),
         inputs=inputs,
         layers=(_layer(contents),),
-        pooling=_pooling(contents),
+        summary=_summary(contents),
         answer=_answer(contents),
         resumption=_training_end(contents, n_features),
         layout=_layout(facts),
@@ -196,7 +204,6 @@ def _layer(contents: _Contents) -> Layer:
     """Return a reservoir and its readout as plain arrays."""
     of_states, U = _state_rows(contents), contents.array("U")
     activation = contents.option("reservoir") or contents.option("activation", "tanh")
-    activation = "tanh" if contents.summarizes else activation
     if activation not in RUNNABLE_ACTIVATIONS:
         raise ExportError(
             f"activation={activation!r:.40} cannot be exported or run; known are {', '.join(RUNNABLE_ACTIVATIONS)}."
@@ -219,12 +226,8 @@ def _layer(contents: _Contents) -> Layer:
 
 def _state_rows(contents: _Contents) -> int:
     """Return how many rows of U are of states; the others are of inputs, and the intercept."""
-    if contents.summarizes:
-        per_unit = MOMENTS_PER_UNIT + len(contents.tensors["thresholds"])
-    else:
-        pooling = _pooling(contents)
-        per_unit = 1 if pooling is None else pooling.parts
-    return per_unit * int(contents.units)
+    statistics = MOMENTS_PER_UNIT + len(contents.tensors["thresholds"]) if contents.summarizes else 1
+    return statistics * int(contents.units)
 
 
 def _is_softmax(contents: _Contents) -> bool:
@@ -242,29 +245,23 @@ def _sparse(contents: _Contents) -> Sparse:
     return Sparse(indptr, indices, data)
 
 
-def _pooling(contents: _Contents) -> Pooling | None:
-    """Return how sequences become one row, or None for one answer per step."""
-    if as_truth(contents.facts["per_step"]):
+def _summary(contents: _Contents) -> Summary | None:
+    """Return how series become one row, or None for one answer per step."""
+    if as_truth(contents.facts["per_step"]) == contents.summarizes:
+        raise ValueError("a summary is of whole series, not of steps")
+    if not contents.summarizes:
         return None
+    delays = tuple(as_whole(int(d)) for d in contents.tensors["delays"])
+    if contents.n_in % len(delays):
+        raise ValueError(f"{contents.n_in} inputs are not {len(delays)} times as many")
     washout = as_whole(contents.facts.get("washout", contents.option("washout", 0)))
-    if contents.summarizes:
-        delays = tuple(as_whole(int(d)) for d in contents.tensors["delays"])
-        if contents.n_in % len(delays):
-            raise ValueError(f"{contents.n_in} inputs are not {len(delays)} times as many")
-        return Pooling("summary", washout, delays=delays, thresholds=contents.array("thresholds"))
-    pooling = contents.option("pooling", "mean")
-    if type(pooling) is int:
-        return Pooling("parts", washout, parts=as_count(pooling))
-    pooling = "mean" if pooling == "auto" else pooling
-    if pooling not in ("mean", "last"):
-        raise ExportError(f"pooling={pooling!r:.40} cannot be exported or run.")
-    return Pooling(pooling, washout)
+    return Summary(washout, delays, contents.array("thresholds"))
 
 
 def _answer(contents: _Contents) -> Answer:
     """Return what outputs stand for."""
     n_out, facts = contents.n_out, contents.facts
-    if facts["estimator"] != "ESNClassifier":
+    if facts["estimator"] not in CLASSIFIERS:
         mean, scale = contents.array("target_mean"), contents.array("target_scale")
         return Answer("values", n_out, mean, scale, (), one_value=as_truth(facts["one_value"]))
     labels = contents.tensors["classes"] if "classes" in contents else np.array(as_words(facts["class_names"]))

@@ -129,7 +129,7 @@ class Model:
         plan, answer = self.plan, self.plan.answer
         what = "class" if answer.kind in ("softmax", "nearest") else "label" if answer.names else "value"
         plural = "" if answer.n_out == 1 else "es" if what == "class" else "s"
-        each = "step" if plan.pooling is None else "sequence"
+        each = "step" if plan.summary is None else "sequence"
         features = f"{plan.n_features} feature{'s' * (plan.n_features != 1)}"
         outputs = f"{answer.n_out} {what}{plural} per {each}"
         return f"Model({plan.estimator}: {plan.units} units, {features}, {outputs}, {plan.precision})"
@@ -178,16 +178,16 @@ class Model:
             raise TypeError(f"{self.plan.estimator} continues series: use forecast(horizon), or forecast(horizon, X).")
         sequences = open_sequences(X, self.plan)
         answers = [decoding(self.plan.answer, Y) for Y in self._outputs(sequences, warm_up)]
-        if self.plan.pooling is not None:
+        if self.plan.summary is not None:
             return np.concatenate(answers)
         return sequences.in_form_of_input(answers)
 
     def _outputs(self, sequences: OpenedSequences, warm_up: object) -> list[Array]:
         """Return the outputs for each sequence."""
-        plan, pooling = self.plan, self.plan.pooling
-        if pooling is not None and any(len(x) <= pooling.washout for x in sequences.X):
+        plan, summary = self.plan, self.plan.summary
+        if summary is not None and any(len(x) <= summary.washout for x in sequences.X):
             raise ValueError(
-                f"washout={pooling.washout}, but a sequence of X has no more steps. Drop sequences so short."
+                f"washout={summary.washout}, but a sequence of X has no more steps. Drop sequences so short."
             )
         before: list[Array | None] = [None] * len(sequences.X)
         if warm_up is not None and not is_cold(warm_up):

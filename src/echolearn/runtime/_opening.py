@@ -120,7 +120,7 @@ def is_cold(warm_up: object) -> bool:
 
 def check_can_warm_up(plan: Plan) -> None:
     """Refuse a warm-up where there is nothing to warm up."""
-    if plan.pooling is not None:
+    if plan.summary is not None:
         raise ValueError("warm_up is for one answer per step; this model answers for whole sequences. Leave it out.")
     if any(layer.backward.any() for layer in plan.layers):
         raise ValueError("warm_up with bidirectional=True: half of the units start at the end of X. Leave it out.")
@@ -128,11 +128,10 @@ def check_can_warm_up(plan: Plan) -> None:
 
 def check_can_stream(plan: Plan) -> None:
     """Refuse to run frame by frame what needs the end of a sequence."""
-    if plan.pooling is not None and plan.pooling.kind not in ("mean", "last"):
-        value = plan.pooling.parts if plan.pooling.kind == "parts" else repr(plan.pooling.kind)
+    if plan.summary is not None:
         raise ValueError(
-            f"pooling={value} needs the end of a sequence, which a stream has not seen; it knows 'mean' and 'last'. "
-            "Predict whole sequences, or fit a network with one of these."
+            f"{plan.estimator} answers for whole series, whose end a stream has not seen. Predict whole series, or fit "
+            "a network with one target per step."
         )
     if any(layer.backward.any() for layer in plan.layers):
         raise ValueError(

@@ -5,7 +5,7 @@ A `Plan` knows no estimator and no library but NumPy's arrays. Its meaning, for 
 1. the operations of `inputs` turn every frame into the inputs of the first layer;
 2. every layer runs eq. 1 over its inputs and has the outputs Y = [H X] U + intercept; a layer below another passes on
    Y, or the softmax of Y, times `Passing.scale`, and beside it the inputs of the first layer or its own states;
-3. with a `pooling`, the readout of the top layer sees one row of statistics per sequence instead of H and X;
+3. with a `summary`, the readout of the top layer sees one row of statistics per series instead of H and X;
 4. `answer` turns the outputs of the top layer into probabilities or values.
 
 All numbers are float64; `precision` is that in which the network itself computes. What cannot be written like this is
@@ -128,7 +128,7 @@ class Layer:
     initial_state: Array
     backward: Array  # of bool: units from the last step to the first, without connections with the others
     activation: str  # "tanh", "sigmoid", "relu" or "identity"
-    U_states: Array  # (S, n_out): S = N, or of pooled states several times N
+    U_states: Array  # (S, n_out): S = N, or of a summary several times N
     U_inputs: Array  # (I, n_out), without rows if the readout does not see the inputs
     intercept: Array  # (n_out,)
     softmax: bool  # whether outputs are logits
@@ -154,20 +154,17 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
-class Pooling:
-    """How the steps after the washout become one row per sequence.
+class Summary:
+    """How the steps of a series after the washout become one row of statistics.
 
-    kind: "mean"; "last", the last state (of backward units the first); "parts", the means over `parts` equal parts of
-    time side by side; or "summary", of all units the means, deviations, largest, smallest and last states, then the
-    shares of steps above each row of `thresholds` (Q, N). With a summary the units see x_{t-d} for each of `delays`,
-    and before the first step the first frame.
+    Of all units the means, deviations, largest, smallest and last states (of backward units the first), then the
+    shares of steps above each row of `thresholds` (Q, N). The units see x_{t-d} for each of `delays`, and before the
+    first step the first frame.
     """
 
-    kind: str
     washout: int
-    parts: int = 1
-    delays: tuple[int, ...] = (0,)
-    thresholds: Array | None = None
+    delays: tuple[int, ...]
+    thresholds: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +215,7 @@ class Plan:
     feature_names: tuple[str, ...]  # empty if they have none
     inputs: tuple[InputOperation, ...]  # what turns frames into the inputs of the first layer
     layers: tuple[Layer, ...]  # from the input to the top
-    pooling: Pooling | None  # None: one answer per step
+    summary: Summary | None  # None: one answer per step
     answer: Answer
     series_dims: int | None = None  # features of a forecaster that are the series, before the exogenous ones
     resumption: Resumption | None = None  # at the end of the training series, if there was a single one

@@ -41,9 +41,9 @@ class Streams:
         """Return to the initial state; which: indices or a mask of the devices that do, None for all."""
         plan, start = self._layers.plan, self._layers.start(*self._many)
         unknown = np.full((*self._many, plan.n_features), np.nan)
-        total, steps = np.zeros((*self._many, plan.answer.n_out)), np.zeros(self._many, np.int64)
+        steps = np.zeros(self._many, np.int64)
         if which is None:
-            self._now, self._known, self._total, self.steps = start, unknown, total, steps
+            self._now, self._known, self.steps = start, unknown, steps
             return self
         chosen = np.zeros(self._many, bool)
         chosen[np.asarray(which)] = True
@@ -52,7 +52,7 @@ class Streams:
             Running(np.where(rows, begin.h, now.h), np.where(rows, begin.y, now.y))
             for begin, now in zip(start, self._now, strict=True)
         ]
-        self._known, self._total = np.where(rows, unknown, self._known), np.where(rows, total, self._total)
+        self._known = np.where(rows, unknown, self._known)
         self.steps = np.where(chosen, steps, self.steps)
         return self
 
@@ -73,18 +73,18 @@ class Streams:
         snapshot = read_snapshot(check_path("path", path), self._arrays(), self._identity())
         layers = range(len(self._now))
         self._now = [Running(snapshot[f"h{i}"], snapshot[f"y{i}"]) for i in layers]
-        self._known, self._total, self.steps = snapshot["known"], snapshot["total"], snapshot["steps"]
+        self._known, self.steps = snapshot["known"], snapshot["steps"]
         return self
 
     def _arrays(self) -> dict[str, Array]:
         """Return what a snapshot holds."""
         running = {f"{part}{i}": getattr(now, part) for i, now in enumerate(self._now) for part in "hy"}
-        return {**running, "known": self._known, "total": self._total, "steps": self.steps}
+        return {**running, "known": self._known, "steps": self.steps}
 
     def _identity(self) -> str:
         """Return the fingerprint of all that decides on the next answers beside the running state."""
         plan = self._layers.plan
-        return fingerprint(plan.precision, plan.inputs, plan.layers, plan.pooling, plan.answer, self._many)
+        return fingerprint(plan.precision, plan.inputs, plan.layers, plan.answer, self._many)
 
     def copy(self) -> Self:
         """Return independent streams that continue from the present state."""
@@ -114,7 +114,7 @@ class Streams:
         self._now, self.steps = now, np.asarray(self.steps + 1)
         if carries:
             self._known = last_known(x[None], self._known)
-        return self._pooled(Y)
+        return Y
 
     def _frame(self, frame: ArrayLike) -> Array:
         """Return a frame of every device as numbers."""
@@ -127,18 +127,6 @@ class Streams:
         if x.shape != shape or x.dtype.kind not in "fiub":
             raise ValueError(f"a frame has shape {shape} here and holds numbers; given {x.dtype} of shape {x.shape}.")
         return x
-
-    def _pooled(self, Y: Array) -> Array:
-        """Return the running mean of the outputs since the washout, where the answer is for the sequence so far.
-
-        U is linear, so that outputs may be averaged for states. During the washout the newest frame stands for itself.
-        """
-        pooling = self._layers.plan.pooling
-        if pooling is None or pooling.kind != "mean":
-            return Y
-        counted = (self.steps - pooling.washout)[..., None]
-        self._total = np.where(counted > 0, self._total + Y, self._total)
-        return np.where(counted > 0, self._total / np.maximum(counted, 1), Y)
 
 
 class Stream(Streams):

@@ -1,14 +1,10 @@
-"""Which axis of X is time: what the user says by `layout`, what shapes and targets decide, or what the data suggest.
+"""Which axis of X is time: what the user says by `layout`, or what shapes and targets decide.
 
-Neighbours in time are more alike than distant steps; neighbouring features need not be, and cases are in no order. The
-`roughness` of an axis is the mean squared difference of neighbours over that of any two: 1 where their order means
-nothing, near 0 along time. A reading that rests on it is announced by a `LayoutWarning`; where it does not decide, the
-data are refused with both lines that do.
+Where they leave two readings, the data are refused with both lines that decide.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -24,18 +20,15 @@ from echolearn.sequences.tables import Unpacked
 from echolearn.validation import Array, warn_user
 
 LAYOUTS = ("auto", "time_first", "channels_first", "rows")
-SMOOTH_AXIS, ROUGH_AXIS = 0.5, 0.75  # roughness of an axis that looks like time, and of one that does not
-SMOOTHER_FACTOR, FAR_SMOOTHER_FACTOR = (
-    0.7,
-    0.15,
-)  # one axis is smoother than another by this factor: it is time; it is, though both are smooth
-MIN_SERIES_COLUMNS = 8  # columns of a 2-D array that may be series: below, the roughness along a row is chance
-MIN_COLUMNS_TO_ASK = 20  # columns, from which a weak sign of order along the rows is a reason to ask
-MAX_EXAMINED = 400, 2000, 200  # cases, consecutive rows, and columns, from which roughness is estimated
 
 
-def choose_layout(given: Unpacked, y: object, layout: str, lengths: ArrayLike | None = None) -> str:
-    """Return the layout of the data of a fit: "time_first", "channels_first" or "rows"."""
+def choose_layout(
+    given: Unpacked, y: object, layout: str, lengths: ArrayLike | None = None, *, series: bool = False
+) -> str:
+    """Return the layout of the data of a fit: "time_first", "channels_first" or "rows".
+
+    series: whether there is one target per series, so that a 2-D array with as many targets as rows has series in them.
+    """
     if given.irregular:
         warn_user(given.irregular, InputWarning)
     data = given.data
@@ -46,13 +39,13 @@ def choose_layout(given: Unpacked, y: object, layout: str, lengths: ArrayLike | 
     if given.timed or (isinstance(data, list) and len(data) and isinstance(data[0], Remote)):
         return "time_first"
     targets = as_array(y if given.form is None else given.form.targets(y))
-    if (series := flat_series(data)) is not None:
-        return _layout_of_series(series, targets, keyed=isinstance(given.form, DictForm))
+    if (flat := flat_series(data)) is not None:
+        return _layout_of_series(flat, targets, series or isinstance(given.form, DictForm))
     if (cases := _cases(data)) is not None:
         return _layout_of_cases(cast("Sequence[Array]", cases), targets)
     table = np.asarray(data) if _is_matrix(data) else data
     if isinstance(table, np.ndarray) and table.ndim == 2 and lengths is None:
-        return _layout_of_matrix(table, targets)
+        return _layout_of_matrix(table, targets, series)
     return "time_first"
 
 
@@ -117,15 +110,18 @@ def _layout_of_cases(X: Sequence[Array], y: object) -> str:
     rows, columns = ({shape[axis] for shape in shapes} for axis in (0, 1))
     if len(rows) > 1 or len(columns) > 1:
         return "channels_first" if len(rows) == 1 else "time_first"
-    (A, B), what = shapes[0], f"X has {len(X)} sequences of shape {shapes[0]}"
+    A, B = shapes[0]
     if B <= 1 or A <= 1:
-        return "time_first" if B < MIN_SERIES_COLUMNS else "channels_first"  # one step each is no time
+        return "time_first" if B <= 1 else "channels_first"  # one step each is no time
     along_first, along_last = has_padding(X, 1), has_padding(X, 2)
-    if along_first and not along_last:
-        return "time_first" if A >= B else _announce(what, "time_first", "channels_first")
+    if A >= B and (along_first or not along_last):
+        return "time_first"
     if along_last and not along_first and A < B:
         return "channels_first"
-    return _smoother(X, what)
+    raise ValueError(
+        f"X has {len(X)} sequences of shape {shapes[0]}: {A} steps with {B} features, or {B} steps with {A} channels? "
+        f"Set layout='time_first' or layout='channels_first'."
+    )
 
 
 def _may_be_rows(y: object) -> bool:
@@ -137,79 +133,40 @@ def _may_be_rows(y: object) -> bool:
     return all(e.dtype.kind == "f" or (e.dtype.kind in "iub" and bool(((e == 0) | (e == 1)).all())) for e in entries)
 
 
-def _smoother(X: Sequence[Array], what: str) -> str:
-    """Return the layout of sequences of one shape, from shape and roughness."""
-    A, B = X[0].shape
-    first, last = _roughness_of_cases(X)
-    if A < B:
-        if last < SMOOTHER_FACTOR * first:
-            return _announce(what, "channels_first", "time_first")
-        if first < SMOOTHER_FACTOR**2 * last:
-            return _announce(what, "time_first", "channels_first")
-        raise _undecided(f"{what}: {A} steps with {B} features, or {B} steps with {A} channels?", "channels_first")
-    contradicted = B >= 4 and (
-        (first > ROUGH_AXIS and last < SMOOTH_AXIS * first) or (first > 0.4 and last < FAR_SMOOTHER_FACTOR * first)
-    )
-    if contradicted:
-        raise _undecided(
-            f"{what}: read as {A} steps with {B} features, neighbouring features are more alike than neighbouring "
-            "steps.",
-            "channels_first",
-        )
-    return "time_first"
-
-
-def _layout_of_matrix(X: Array, y: object) -> str:
+def _layout_of_matrix(X: Array, y: object, series: bool) -> str:
     """Return the layout of a 2-D array: steps of one sequence, or one series per row."""
     n, m = X.shape
     count = _count(y)
-    what = f"X has shape {X.shape} and y {count} entries"
+    if series and count == n:
+        return "rows"
     if count == m != n:
         raise ValueError(
-            f"y has {m} entries, but X has {n} steps: found input variables with inconsistent numbers of samples. Time "
-            "runs along the first axis: pass X.T, or set layout='channels_first'."
+            f"y has {m} entries, but X has {n} rows: found input variables with inconsistent numbers of samples. "
+            + (
+                "Pass X.T for one series per row."
+                if series
+                else "Time runs along the first axis: pass X.T, or set layout='channels_first'."
+            )
         )
-    if count != n or n < 2 or m < MIN_SERIES_COLUMNS:
-        return "time_first"
-    row, column = _roughness_of_matrix(X)
-    if row < SMOOTH_AXIS and column > ROUGH_AXIS:
-        if getattr(y, "ndim", 1) > 1 or _entry_steps(y, n) is not None:
-            raise _undecided(f"{what}: {n} steps with {m} features, or {n} series of {m} steps?", "rows")
-        return _announce(what, "rows", "time_first")
-    as_steps = column < SMOOTH_AXIS and row > ROUGH_AXIS
-    weak = m >= MIN_COLUMNS_TO_ASK and column > 0.9 and row < 0.8
-    if (m > n and not as_steps) or weak or (column > 0.4 and row < FAR_SMOOTHER_FACTOR * column):
-        raise _undecided(f"{what}: {n} steps with {m} features, or {n} series of {m} steps?", "rows")
     return "time_first"
 
 
-def _layout_of_series(X: list[Array], y: object, *, keyed: bool) -> str:
+def _layout_of_series(X: list[Array], y: object, series: bool) -> str:
     """Return "rows" for a list of 1-D series, unless they may be the steps of one sequence."""
     n, m = len(X), len(X[0])
     if any(len(x) != m for x in X) or _entry_steps(y, n) is not None:
         return "rows"
-    if keyed:
-        if _count(y) == m != n:
-            raise ValueError(
-                f"X is a dictionary of {n} series of {m} steps, and y has {m} entries; expected {n}, one per series. "
-                "If the entries of X are features, pass numpy.column_stack(list(X.values()))."
-            )
-        return "rows"
-    row, column = _roughness_of_matrix(np.stack(X)) if n > 1 else (0.0, 1.0)
-    what = f"X is a list of {n} arrays of shape {X[0].shape}"
-    if row < SMOOTH_AXIS and column > ROUGH_AXIS:
-        return "rows"
-    if m < MIN_SERIES_COLUMNS or (column < SMOOTH_AXIS and row > ROUGH_AXIS):
+    if _count(y) == m != n:
         raise ValueError(
-            f"{what}: {n} univariate series, or {n} steps of one sequence? Set layout='rows' for series, or pass "
-            "numpy.array(X) for one sequence."
+            f"X has {n} series of {m} steps, and y {m} entries; expected {n}, one per series. If the entries of X are "
+            "features, pass numpy.column_stack(list(X)), of a dictionary numpy.column_stack(list(X.values()))."
         )
-    warn_user(
-        f"{what}; they were taken as {n} univariate series of {m} steps. Set layout='rows' to say so, or pass "
-        "numpy.array(X) with layout='time_first' for the steps of one sequence.",
-        LayoutWarning,
+    if series:
+        return "rows"
+    raise ValueError(
+        f"X is a list of {n} arrays of shape {X[0].shape}: {n} univariate series, or {n} steps of one sequence? Set "
+        "layout='rows' for series, or pass numpy.array(X) for one sequence."
     )
-    return "rows"
 
 
 def warn_of_more_features_than_steps(X: Sequence[Array]) -> None:
@@ -238,58 +195,6 @@ def _announce(what: str, taken: str, other: str) -> str:
         LayoutWarning,
     )
     return taken
-
-
-def _undecided(what: str, other: str) -> ValueError:
-    """Return the refusal of data with two readings."""
-    return ValueError(
-        f"{what} Set layout='time_first' if it is {MEANING['time_first']}, or layout={other!r} if it is "
-        f"{MEANING[other]}."
-    )
-
-
-def roughness(Z: Array, axis: int) -> float:
-    """Return the mean squared difference of neighbours over that of any two entries along an axis; NaN is left out."""
-    Z = np.moveaxis(Z, axis, -1)
-    if Z.shape[-1] < 3:
-        return 1.0  # two are always neighbours
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of means of nothing
-        apart = 2 * np.nanmean((Z - np.nanmean(Z, axis=-1, keepdims=True)) ** 2) * Z.shape[-1] / (Z.shape[-1] - 1)
-        near = np.nanmean(np.diff(Z, axis=-1) ** 2)
-        found = float(near / apart)
-    return found if np.isfinite(found) else 1.0
-
-
-def _roughness_of_cases(X: Sequence[Array]) -> tuple[float, float]:
-    """Return the roughness along the first and the last axis of sequences of one shape."""
-    Z = _standardised(np.stack(list(X[:: -(-len(X) // MAX_EXAMINED[0])])))
-    return (1.0, 1.0) if Z is None else (roughness(Z, 1), roughness(Z, 2))
-
-
-def _roughness_of_matrix(X: Array) -> tuple[float, float]:
-    """Return the roughness along the rows and along the columns of a 2-D array."""
-    Z = _standardised(X[: MAX_EXAMINED[1]])
-    if Z is None:
-        return 1.0, 1.0
-    return roughness(Z[:: -(-len(Z) // MAX_EXAMINED[0])], 1), roughness(Z[:, :: -(-Z.shape[1] // MAX_EXAMINED[2])], 0)
-
-
-def _standardised(Z: Array) -> Array | None:
-    """Return numbers without the mean and scale of their place in a case; None for what are none.
-
-    So offsets and units of features do not count. With fewer than five cases there is no telling what these are.
-    """
-    if Z.dtype.kind not in "fiub":
-        return None
-    Z = np.where(np.isfinite(Z), Z, np.nan).astype(np.float64)
-    if len(Z) < 5:
-        return Z
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        Z = Z - np.nanmean(Z, axis=0)
-        scale = np.sqrt(np.nanmean(Z**2, axis=0))
-        return np.asarray(Z / np.where(scale > 0, scale, 1.0))
 
 
 # ---------------- Padding

@@ -41,7 +41,6 @@ class EstimatorStream(Stream):
             readout.U,
             direct=view.direct,
             washout=view.washout,
-            pooling=view.pooling,
             intercept=view.intercept,
             softmax=readout.softmax,
             dtype=model.dtype,
@@ -103,7 +102,7 @@ class ClassifierStream(EstimatorStream):
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels. Each call takes new frames."""
         frames, one = self._frames(X)
-        P = self._codec.probabilities(self._pooled(self._run(frames)), self._softmax)
+        P = self._codec.probabilities(self._run(frames), self._softmax)
         return P[0] if one else P
 
     def _targets(self, y: object) -> Array:

@@ -20,7 +20,6 @@ from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snaps
 from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS, is_registered
-from echolearn.sequences.selection import Pooling
 from echolearn.states._steps import advance
 from echolearn.validation import (
     Array,
@@ -62,9 +61,7 @@ class Stream:
     direct : bool, default=True
         Whether the inputs are regressors of the readout beside the states.
     washout : int, default=0
-        First frames that are answered but not learned from or pooled.
-    pooling : {"mean", "last"}, default=None
-        How frames make one answer, for the sequence so far. None: one answer per frame.
+        First frames that are answered but not learned from.
     intercept : bool, default=True
         Whether an online readout learns its intercept. False: the last row of U is not changed.
     softmax : bool, default=False
@@ -106,18 +103,12 @@ class Stream:
         *,
         direct: bool = True,
         washout: int = 0,
-        pooling: Pooling | None = None,
         intercept: bool = True,
         softmax: bool = False,
         dtype: str = "float64",
         online: OnlineRule | None = None,
         A: Array | None = None,
     ):
-        if pooling is not None and not (isinstance(pooling, str) and pooling in ("mean", "last")):
-            raise ValueError(
-                f"pooling={pooling!r:.80} needs the end of a sequence, which a stream has not seen; it knows 'mean' "
-                "and 'last'. Fit a network with one of these to stream, or predict whole sequences."
-            )
         if reservoir.backward is not None:
             raise ValueError(
                 "bidirectional=True: half of the units begin at the end of a sequence, which a stream has not seen. "
@@ -139,7 +130,7 @@ class Stream:
         if reservoir.W_fb is not None and reservoir.W_fb.shape[1] != n_out:
             raise ValueError(f"W_fb takes {reservoir.W_fb.shape[1]} outputs, but U gives {n_out}.")
         self.reservoir, self._dtype = reservoir, np.dtype(dtype)
-        self._direct, self._washout, self._pooling, self._softmax = direct, washout, pooling, softmax
+        self._direct, self._washout, self._softmax = direct, washout, softmax
         self._constant = np.array([float(intercept)])  # what an online readout sees beside states and inputs
         self._fitted_U = self._U  # a rule that learns replaces U, and never writes into it
         self._online, self._P = online, np.empty(0) if online is None else online.start(M, A)
@@ -212,7 +203,6 @@ class Stream:
             raise ValueError(f"state has shape {h.shape}; expected {r.N} finite numbers, one per unit.")
         n_out = self._U.shape[1]
         self._h, self._y = h, np.zeros(n_out, self._dtype)
-        self._total: Array = np.zeros(n_out)
         self.steps = 0
         return self
 
@@ -275,7 +265,7 @@ class Stream:
         dict from str to array
             State, what is fed back, sums, the number of steps and, with an online readout, what it has learned.
         """
-        arrays = {"h": self._h, "y": self._y, "total": self._total, "steps": np.array(self.steps, np.int64)}
+        arrays = {"h": self._h, "y": self._y, "steps": np.array(self.steps, np.int64)}
         return arrays if self._online is None else {**arrays, "U": self._U, "P": self._P}
 
     def run_from(self, arrays: Mapping[str, Array]) -> Self:
@@ -291,7 +281,7 @@ class Stream:
         Stream
             The stream itself.
         """
-        self._h, self._y, self._total = (arrays[name].copy() for name in ("h", "y", "total"))
+        self._h, self._y = arrays["h"].copy(), arrays["y"].copy()
         self.steps = int(arrays["steps"])
         if self._online is not None:
             self._U, self._P = arrays["U"].copy(), arrays["P"].copy()
@@ -307,7 +297,7 @@ class Stream:
             The same for streams of the same model with the same settings.
         """
         weights = self._weights._replace(U=self._fitted_U)
-        settings = self._direct, self._washout, self._pooling, str(self._dtype), self._online
+        settings = self._direct, self._washout, str(self._dtype), self._online
         return fingerprint(tuple(weights), settings, self._constant)
 
     def predict(self, X: ArrayLike) -> Array:
@@ -324,7 +314,7 @@ class Stream:
             One answer, or one per frame.
         """
         frames, one = self._frames(X)
-        return self._answer(self._pooled(self._run(frames)), one)
+        return self._answer(self._run(frames), one)
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Return what `predict` answers to each frame, and then take a step of the online readout towards its target.
@@ -343,12 +333,8 @@ class Stream:
         array
             One answer, or one per frame, made before learning from it.
         """
-        if self._online is None or self._pooling is not None:
-            raise ValueError(
-                "this stream answers for whole sequences: learn needs one target per step."
-                if self._pooling is not None
-                else "this stream does not learn: make it with online=RLS() or LMS(), from echolearn.readout."
-            )
+        if self._online is None:
+            raise ValueError("this stream does not learn: make it with online=RLS() or LMS(), from echolearn.readout.")
         frames, one = self._frames(X)
         T = self._targets([y] if one else y)
         if len(T) != len(frames):
@@ -414,22 +400,6 @@ class Stream:
                 "(relu, identity) have run away. reset() the stream; scale its frames."
             )
         return Y
-
-    def _pooled(self, Y: Array) -> Array:
-        """Return running means over the frames since the washout: U is linear, so outputs may be averaged for states.
-
-        During the washout there is no mean yet, and the newest frame stands for itself.
-        """
-        if self._pooling != "mean":
-            return Y
-        first = self.steps - len(Y)  # steps before these
-        late = max(0, min(len(Y), self._washout - first))
-        means = np.array(Y, dtype=np.float64)
-        sums = np.cumsum(np.vstack([self._total, means[late:]]), axis=0)
-        self._total = sums[-1]
-        counts = np.arange(first + late, self.steps) + 1 - self._washout
-        means[late:] = sums[1:] / counts[:, None]
-        return means.astype(self._dtype)
 
     def _answer(self, Y: Array, one: bool) -> Array:
         """Return what outputs stand for; of a single frame, without the axis of time."""

@@ -49,14 +49,13 @@ class Job:
     direct: bool = True  # whether the readout sees the inputs
     itemsize: int = 4  # bytes of a number in the states
     threads: int = 1
-    parts: int = 1  # parts of time that are pooled separately
     networks: int = 1  # how many of this kind are fitted, one per core
     bidirectional: bool = False  # the states of each direction are kept beside those of all units
 
     @property
     def M(self) -> int:
         """The number of columns of H_c."""
-        return self.parts * (self.N + self.direct * self.n_in) + 1
+        return self.N + self.direct * self.n_in + 1
 
     @property
     def wide(self) -> bool:

@@ -58,7 +58,7 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
     numbers = plan.precision if numbers is None else numbers
     if numbers not in C_NUMBERS:
         raise ExportError(f"numbers={numbers!r:.40} cannot be exported to C; expected one of {C_NUMBERS}, or None.")
-    check_runs_forward(plan, "C", ("mean", "last"))
+    check_runs_forward(plan, "C")
     writer = _Writer(plan, name, numbers)
     functions = writer.functions()
     names = writer.class_names()
@@ -98,8 +98,6 @@ def _meaning(plan: Plan) -> str:
         more = plan.n_features - plan.series_dims
         known = f", then the {more} exogenous inputs of the next step (e)" if more else ""
         return f"x is the newest value of the series{known}; out is the value that follows."
-    if plan.pooling is not None:
-        return "out is the answer for the sequence so far; that of its last frame is the answer for the whole."
     return "out is the answer for this frame."
 
 
@@ -347,31 +345,16 @@ class _Writer:
 
     def _answer(self) -> str:
         """Return the body of the function from s->y to the answer."""
-        answer, n, text = self.plan.answer, self.plan.answer.n_out, ""
+        answer, n = self.plan.answer, self.plan.answer.n_out
         source = "s->y"
-        if self.plan.pooling is not None and self.plan.pooling.kind == "mean":
-            text += self._running_mean(self.plan.pooling.washout, n)
         if answer.kind == "values":
             scale, mean = self._real("target_scale", answer.scale), self._real("target_mean", answer.mean)
-            return text + _loop(n, f"out[i] = (float)({source}[i] * {scale}[i] + {mean}[i]);")
+            return _loop(n, f"out[i] = (float)({source}[i] * {scale}[i] + {mean}[i]);")
         if answer.kind == "independent":
             slope = self._real("slope", answer.scale)
-            return text + _loop(n, f"out[i] = (float)(1 / (1 + $X({slope}[i] * (($R)0.5 - {source}[i]))));")
+            return _loop(n, f"out[i] = (float)(1 / (1 + $X({slope}[i] * (($R)0.5 - {source}[i]))));")
         function = "softmax" if answer.kind == "softmax" else "nearest"
-        return text + f"    $N_{function}({source}, {n});\n" + _loop(n, f"out[i] = (float){source}[i];")
-
-    def _running_mean(self, washout: int, n: int) -> str:
-        """Return the mean of the outputs after the washout; during it, the newest outputs stand for themselves."""
-        self.state.add(self.real, "mean", n, "mean of the outputs so far")
-        self.state.add("unsigned int", "count", 0, "steps so far")
-        return (
-            "    if (s->count < 4000000000u)\n        s->count++;\n"
-            f"    if (s->count > {washout}u) {{\n"
-            f"        const $R share = 1 / ($R)(s->count - {washout}u);\n        int i;\n"
-            f"        for (i = 0; i < {n}; i++) {{\n"
-            "            s->mean[i] += (s->y[i] - s->mean[i]) * share;\n            s->y[i] = s->mean[i];\n"
-            "        }\n    }\n"
-        )
+        return f"    $N_{function}({source}, {n});\n" + _loop(n, f"out[i] = (float){source}[i];")
 
     def _start(self, function: str, plan: Plan | None) -> str:
         """Return the function that begins a sequence; plan: continue where its training series ended."""
@@ -391,8 +374,6 @@ class _Writer:
         if gaps is not None:
             known = gaps.values if end is None or end.known is None else end.known
             text += self._set("known", np.where(np.isnan(known), gaps.values, known), f"{function}_known")
-        if "mean" in fields:
-            text += self._set("mean", zeros, "") + "    s->count = 0;\n"
         return _function(f"void $N_{function}($N_state *s)", text)
 
     def _set(self, place: str, values: Array, name: str) -> str:

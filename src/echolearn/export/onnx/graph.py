@@ -6,7 +6,6 @@ Outside the `Scan` whole matrices are multiplied; inside it there is only what o
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from echolearn.exceptions import ExportError
 from echolearn.export.onnx.layers import Builder
 from echolearn.export.onnx.nodes import FLOAT32, FLOAT64, Nodes, ScanTime, StepTime
 from echolearn.export.plan import check_runs_forward
-from echolearn.runtime._plan import Layer, Plan, Pooling
+from echolearn.runtime._plan import Layer, Plan, Summary
 
 OPSET_VERSION, IR_VERSION = 17, 8  # fixed: what runtimes since 2022 read
 Shape = list[int | str]
@@ -32,7 +31,7 @@ def onnx_model(plan: Plan, *, step: bool = False, numbers: str | None = None, na
     if numbers not in (None, *PRECISIONS):
         raise ExportError(f"numbers={numbers!r:.40} cannot be exported to ONNX; expected one of {PRECISIONS}, or None.")
     if step:
-        check_runs_forward(plan, "a step graph of ONNX", ("mean", "last"))
+        check_runs_forward(plan, "a step graph of ONNX")
     g = Nodes()
     builder = Builder(g, plan, np.dtype(numbers or plan.precision))
     facts, shapes = _facts(plan), _shapes(plan, step=step)
@@ -80,7 +79,7 @@ def _shapes(plan: Plan, *, step: bool) -> dict[str, Shape]:
     if step:
         return {"x": [plan.n_features], plan.answer.output: [columns]}
     if plan.series_dims is None:
-        return {"X": ["steps", plan.n_features], plan.answer.output: [1 if plan.pooling else "steps", columns]}
+        return {"X": ["steps", plan.n_features], plan.answer.output: [1 if plan.summary else "steps", columns]}
     shapes: dict[str, Shape] = {"X": ["known", plan.series_dims], "steps": []}
     if plan.n_features > plan.series_dims:
         shapes["exogenous"] = ["rows", plan.n_features - plan.series_dims]
@@ -93,7 +92,7 @@ def _facts(plan: Plan) -> dict[str, str]:
         "echolearn": __version__,
         "estimator": plan.estimator,
         "columns": json.dumps(list(plan.answer.names) or [f"value {i}" for i in range(plan.answer.n_out)]),
-        "per_step": json.dumps(plan.pooling is None),
+        "per_step": json.dumps(plan.summary is None),
     }
     if plan.answer.names:
         facts["classes"] = json.dumps(list(plan.answer.names))
@@ -116,31 +115,16 @@ def _sequence_outputs(builder: Builder, x: str) -> str:
     """Return the outputs of the top layer for a whole sequence."""
     time = ScanTime()
     x = builder.top_inputs(builder.encode(x, time), time)
-    pooling = builder.plan.pooling
-    if pooling is None:
+    summary = builder.plan.summary
+    if summary is None:
         return builder.layer(builder.plan.top, x, time)[1]
-    return Pooler(builder, pooling).outputs(x, time)
+    return _summary_outputs(builder, summary, x, time)
 
 
 def _step_outputs(builder: Builder, x: str, time: StepTime) -> str:
-    """Return the outputs of the top layer for one frame; with a pooling, for the sequence so far."""
-    g, pooling = builder.g, builder.plan.pooling
+    """Return the outputs of the top layer for one frame."""
     x = builder.top_inputs(builder.encode(x, time), time)
-    Y = builder.layer(builder.plan.top, x, time)[1]
-    if pooling is None or pooling.kind == "last":
-        return Y
-
-    def mean(inner: Nodes, states: list[str], frames: list[str]) -> tuple[list[str], str]:
-        before, count = states
-        count = inner("Add", count, builder.weights(np.ones(1), "one"))
-        k = inner("Sub", count, builder.weights(np.full(1, float(pooling.washout)), "washout"))
-        settled = inner("Greater", k, builder.weights(np.zeros(1), "zero"))
-        share = inner("Div", inner("Sub", frames[0], before), inner("Max", k, builder.weights(np.ones(1), "one")))
-        after = inner("Add", before, inner("Where", settled, share, inner("Sub", share, share)))
-        return [after, count], inner("Where", settled, after, frames[0])
-
-    starts = [np.zeros(builder.plan.answer.n_out, builder.dtype), np.zeros(1, builder.dtype)]
-    return time.recur(g, starts, [Y], mean, reverse=False)
+    return builder.layer(builder.plan.top, x, time)[1]
 
 
 def _closed_loop(builder: Builder) -> str:
@@ -220,77 +204,42 @@ def _nearest_distribution(builder: Builder, Y: str) -> str:
     return g("Div", P, g("ReduceSum", P, g.whole(-1), keepdims=1))
 
 
-# ---------------- The outputs of the top layer for whole sequences, as ONNX nodes
+# ---------------- The outputs of the top layer for whole series
 
 
-@dataclass(frozen=True)
-class Pooler:
-    """The outputs of the top layer for the states of a whole sequence."""
+def _summary_outputs(builder: Builder, summary: Summary, x: str, time: ScanTime) -> str:
+    """Return one row of outputs for inputs x (steps, n_in); statistics and the readout are in float64."""
+    g, layer = builder.g, builder.plan.top
+    H = builder.states(layer, _delayed(g, x, summary.delays), time)
+    after = g.rows(H, g.whole(summary.washout), g.whole(2**62))
+    S = g.cast(after, FLOAT64)
+    mean = g("ReduceMean", S, axes=[0], keepdims=1)
+    square = g("ReduceMean", g("Mul", S, S), axes=[0], keepdims=1)
+    variance = g("Max", g("Sub", square, g("Mul", mean, mean)), g.constant(np.zeros(1)))
+    columns = [mean, g("Sqrt", variance)]
+    columns += [g(f"Reduce{word}", S, axes=[0], keepdims=1) for word in ("Max", "Min")]
+    columns.append(g.cast(_last(g, layer, H), FLOAT64))
+    for limits in summary.thresholds:
+        above = g.cast(g("Greater", after, builder.weights(limits, "threshold")), FLOAT64)
+        columns.append(g("ReduceMean", above, axes=[0], keepdims=1))
+    row = g("Concat", *columns, axis=-1)
+    Y = g("MatMul", row, g.constant(layer.U_states, "U_states"))
+    return g("Add", Y, g.constant(layer.intercept, "intercept"))
 
-    builder: Builder
-    pooling: Pooling
 
-    def outputs(self, x: str, time: ScanTime) -> str:
-        """Return one row of outputs for inputs x (steps, n_in)."""
-        builder, g, layer, w = self.builder, self.builder.g, self.builder.plan.top, self.pooling.washout
-        if self.pooling.kind == "summary":
-            x = self._delayed(x)
-        H = builder.states(layer, x, time)
-        if self.pooling.kind == "summary":
-            return self._summary(layer, H)
-        if self.pooling.kind == "last":
-            return builder.readout(g, layer, self._last(layer, H), self._row(x, -1))
-        n = g("Sub", g("Shape", x, start=0, end=1), g.whole(w))
-        spans = [self._span(n, part) for part in range(self.pooling.parts)]
-        pooled = [
-            g("Concat", *(g("ReduceMean", g.rows(M, *span), axes=[0], keepdims=1) for span in spans), axis=-1)
-            for M in ((H, x) if len(layer.U_inputs) else (H,))
-        ]
-        return builder.readout(g, layer, pooled[0], pooled[-1])
+def _last(g: Nodes, layer: Layer, H: str) -> str:
+    """Return the state (1, N) in which the units end: those that run backward at the first step."""
+    last = g("Gather", H, g.whole(-1), axis=0)
+    if not layer.backward.any():
+        return last
+    return g("Where", g.constant(layer.backward, "backward"), g("Gather", H, g.whole(0), axis=0), last)
 
-    def _span(self, n: str, part: int) -> tuple[str, str]:
-        """Return the first row of a part of time and the one after its last; parts share a row where n is small."""
-        g, parts, w = self.builder.g, self.pooling.parts, self.pooling.washout
-        first = g("Div", g("Mul", n, g.whole(part)), g.whole(parts))
-        end = g("Div", g("Add", g("Mul", n, g.whole(part + 1)), g.whole(parts - 1)), g.whole(parts))
-        return g("Add", first, g.whole(w)), g("Add", end, g.whole(w))
 
-    def _row(self, M: str, number: int) -> str:
-        return self.builder.g("Gather", M, self.builder.g.whole(number), axis=0)
-
-    def _last(self, layer: Layer, H: str) -> str:
-        """Return the state (1, N) in which the units end: those that run backward at the first step."""
-        g, last = self.builder.g, self._row(H, -1)
-        if not layer.backward.any():
-            return last
-        return g("Where", g.constant(layer.backward, "backward"), self._row(H, 0), last)
-
-    def _delayed(self, x: str) -> str:
-        """Return [x_{t-d} for every delay d] (steps, D n_in); before the first step there is the first frame."""
-        g, parts = self.builder.g, []
-        steps = g(
-            "Range", g.constant(np.array(0)), g("Squeeze", g("Shape", x, start=0, end=1)), g.constant(np.array(1))
-        )
-        for delay in self.pooling.delays:
-            row = g("Max", g("Sub", steps, g.whole(delay)), g.whole(0))
-            parts.append(g("Gather", x, row, axis=0) if delay else x)
-        return g("Concat", *parts, axis=-1) if len(parts) > 1 else parts[0]
-
-    def _summary(self, layer: Layer, H: str) -> str:
-        """Return the outputs for the statistics of states; these and the readout are in float64."""
-        builder, g = self.builder, self.builder.g
-        assert self.pooling.thresholds is not None
-        after = g.rows(H, g.whole(self.pooling.washout), g.whole(2**62))
-        S = g.cast(after, FLOAT64)
-        mean = g("ReduceMean", S, axes=[0], keepdims=1)
-        square = g("ReduceMean", g("Mul", S, S), axes=[0], keepdims=1)
-        variance = g("Max", g("Sub", square, g("Mul", mean, mean)), g.constant(np.zeros(1)))
-        columns = [mean, g("Sqrt", variance)]
-        columns += [g(f"Reduce{word}", S, axes=[0], keepdims=1) for word in ("Max", "Min")]
-        columns.append(g.cast(self._last(layer, H), FLOAT64))
-        for limits in self.pooling.thresholds:
-            above = g.cast(g("Greater", after, builder.weights(limits, "threshold")), FLOAT64)
-            columns.append(g("ReduceMean", above, axes=[0], keepdims=1))
-        row = g("Concat", *columns, axis=-1)
-        Y = g("MatMul", row, g.constant(layer.U_states, "U_states"))
-        return g("Add", Y, g.constant(layer.intercept, "intercept"))
+def _delayed(g: Nodes, x: str, delays: tuple[int, ...]) -> str:
+    """Return [x_{t-d} for every delay d] (steps, D n_in); before the first step there is the first frame."""
+    parts = []
+    steps = g("Range", g.constant(np.array(0)), g("Squeeze", g("Shape", x, start=0, end=1)), g.constant(np.array(1)))
+    for delay in delays:
+        row = g("Max", g("Sub", steps, g.whole(delay)), g.whole(0))
+        parts.append(g("Gather", x, row, axis=0) if delay else x)
+    return g("Concat", *parts, axis=-1) if len(parts) > 1 else parts[0]

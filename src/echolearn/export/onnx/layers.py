@@ -73,7 +73,7 @@ class Builder:
         return x
 
     def layer(self, layer: Layer, x: str, time: Time) -> tuple[str, str]:
-        """Return states and outputs of a layer that is not pooled."""
+        """Return states and outputs of a layer."""
         if layer.W_fb is None:
             H = self.states(layer, x, time)
             return H, self.readout(self.g, layer, H, x)

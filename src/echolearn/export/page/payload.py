@@ -20,10 +20,10 @@ from echolearn.runtime._plan import (
     InputOperation,
     Layer,
     Plan,
-    Pooling,
     Resumption,
     Sparse,
     Standardize,
+    Summary,
 )
 from echolearn.validation import Array
 
@@ -48,8 +48,8 @@ def pack_plan(plan: Plan) -> dict[str, Json]:
         "n_features": plan.n_features,
         "feature_names": list(plan.feature_names),
         "inputs": [_operation(operation) for operation in plan.inputs],
-        "layers": [_layer(layer, kind, plan.pooling) for layer in plan.layers],
-        "pooling": _pooling(plan.pooling),
+        "layers": [_layer(layer, kind, "f8" if plan.summary else kind) for layer in plan.layers],
+        "summary": _summary(plan.summary),
         "answer": {
             "kind": plan.answer.kind,
             "mean": pack_array(plan.answer.mean),
@@ -76,12 +76,10 @@ def _operation(operation: InputOperation) -> dict[str, Json]:
     return {"kind": "project", "matrix": pack_array(operation.matrix)}
 
 
-def _layer(layer: Layer, kind: str, pooling: Pooling | None) -> dict[str, Json]:
-    """Return a layer; the readout of a summary computes in float64 in any case."""
+def _layer(layer: Layer, kind: str, readout: str) -> dict[str, Json]:
+    """Return a layer; kind, readout: types of its numbers, that of the readout of a summary being float64."""
     if layer.W_fb is not None and layer.backward.any():
         raise ExportError("feedback=True with bidirectional=True cannot be exported to a page; use one of them.")
-    summary = pooling is not None and pooling.kind == "summary" and layer.passing is None
-    readout = "f8" if summary else kind
     return {
         "W": pack_array(layer.W, kind),
         "W_rec": _rows(layer.W_rec, kind),
@@ -118,15 +116,13 @@ def _spectral_radius(matrix: Sparse) -> float:
     return float(spectral_radius_of(sparse.csr_array(arrays, shape=(N, N))))
 
 
-def _pooling(pooling: Pooling | None) -> dict[str, Json] | None:
-    if pooling is None:
+def _summary(summary: Summary | None) -> dict[str, Json] | None:
+    if summary is None:
         return None
     return {
-        "kind": pooling.kind,
-        "washout": pooling.washout,
-        "parts": pooling.parts,
-        "delays": list(pooling.delays),
-        "thresholds": None if pooling.thresholds is None else pack_array(pooling.thresholds),
+        "washout": summary.washout,
+        "delays": list(summary.delays),
+        "thresholds": pack_array(summary.thresholds),
     }
 
 

@@ -32,7 +32,6 @@ from echolearn.validation import Array, warn_user
 
 MAX_EXAMINED_NUMBERS = 2**22  # in the rows that are examined
 MIN_EXAMINED_FRAMES, MAX_EXAMINED_FRAMES = 500, 8192  # with one target each
-MAX_POOLED_FRAMES = 2**16  # that are examined with one target per sequence
 MIN_JUDGED_TARGETS = 50  # held-out targets, below which the result is not judged
 TRIVIAL_ERROR_SHARE = 0.98  # an error of this share of the trivial one is no better
 GOOD_FIT_ERROR_SHARE = 0.02  # share of the variance that is error, below which the smallest ridge is right
@@ -112,12 +111,11 @@ class _Unseen:
 
     rows: list[_Rows]
     U: Array
-    per_step: bool
     statistics: Statistics | None
 
     @classmethod
     def of(cls, network: Network, split: Split, held_out: Dataset) -> _Unseen | None:
-        readout, view = network.readout, network.view
+        readout = network.readout
         if not readout.softmax and split.refit and readout.statistics is None:
             return None  # the readout has seen all data, and cannot be solved without some of them
         rows = _observe_some(network, held_out)
@@ -132,13 +130,10 @@ class _Unseen:
                 if without is None:
                     return None
                 U = without
-        return cls(rows, U, view.pooling is None, statistics)
+        return cls(rows, U, statistics)
 
     def outcome(self) -> Outcome:
         outputs = [r.H_c @ self.U.astype(r.H_c.dtype) for r in self.rows]
-        if not self.per_step:
-            nothing = np.empty((1, 0))
-            return Outcome([nothing] * len(outputs), [r.T for r in self.rows], outputs, [r.w for r in self.rows], False)
         return Outcome(
             [r.inputs for r in self.rows],
             [r.spread(r.T) for r in self.rows],
@@ -155,12 +150,10 @@ class _Unseen:
 def _observe_some(network: Network, data: Dataset) -> list[_Rows]:
     """Return the rows of a sample of sequences; of a single long one, of its first steps."""
     reservoir, view = network.reservoir, network.view
-    limit = MAX_POOLED_FRAMES
-    if view.pooling is None:
-        limit = min(max(MAX_EXAMINED_NUMBERS // view.rows(reservoir), MIN_EXAMINED_FRAMES), MAX_EXAMINED_FRAMES)
+    limit = min(max(MAX_EXAMINED_NUMBERS // view.rows(reservoir), MIN_EXAMINED_FRAMES), MAX_EXAMINED_FRAMES)
     every = -(-data.frames // limit)
     some = data.subset(np.arange(0, len(data.X), every))
-    if view.pooling is None and some.lengths.max() > limit:
+    if some.lengths.max() > limit:
         some = cut_out(some, [Piece(i, 0, 0, min(n, 2 * limit)) for i, n in enumerate(some.lengths.tolist())])
 
     def rows_of(data: Dataset, which: Array) -> list[_Rows]:
@@ -168,11 +161,9 @@ def _observe_some(network: Network, data: Dataset) -> list[_Rows]:
         for i in which:
             seen = observe(reservoir, view, data.batch([i]))
             w = np.ones(len(seen.T)) if seen.w is None else seen.w.astype(np.float64)
-            counted = np.ones(1, bool)
-            if view.pooling is None:
-                counted = np.arange(len(data.X[i])) >= view.washout
-                if data.weights is not None:
-                    counted &= np.asarray(data.weights[i]) > 0
+            counted = np.arange(len(data.X[i])) >= view.washout
+            if data.weights is not None:
+                counted &= np.asarray(data.weights[i]) > 0
             if len(seen.T):
                 found.append(_Rows(seen.H_c, seen.T, w, np.asarray(data.X[i]), counted))
         return found

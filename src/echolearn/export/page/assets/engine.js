@@ -216,15 +216,9 @@ globalThis.echolearn = globalThis.echolearn || {};
     return out;
   }
 
-  /** Fill a row with the means of the columns of M (steps, n) over steps first to end. */
-  function means(M, n, first, end, row, at) {
-    for (let t = first; t < end; t++) for (let k = 0; k < n; k++) row[at + k] += M[t * n + k];
-    for (let k = 0; k < n; k++) row[at + k] /= end - first;
-  }
-
   /** Return the row of statistics of a summary of states (steps, N), in the order that the readout has. */
-  function summaryRow(layer, pooling, H, steps, single) {
-    const N = layer.units, w = pooling.washout, n = steps - w, { thresholds } = pooling, Q = thresholds.length / N;
+  function summaryRow(layer, summary, H, steps, single) {
+    const N = layer.units, w = summary.washout, n = steps - w, { thresholds } = summary, Q = thresholds.length / N;
     const row = new Float64Array(N * (5 + Q));
     for (let k = 0; k < N; k++) {
       let sum = 0, squares = 0, high = -Infinity, low = Infinity;
@@ -257,24 +251,6 @@ globalThis.echolearn = globalThis.echolearn || {};
       }
     }
     return out;
-  }
-
-  /** Return the outputs of a pooled layer for one sequence. */
-  function pooledOutputs(layer, pooling, H, x, steps, single) {
-    const N = layer.units, n = layer.inputs, w = pooling.washout, y = new Float64Array(layer.outputs);
-    if (pooling.kind === "summary") return readout(layer, summaryRow(layer, pooling, H, steps, single), 0, x, 0, y);
-    if (pooling.kind === "last") {
-      const row = new Float64Array(N);
-      for (let k = 0; k < N; k++) row[k] = H[(layer.backward[k] ? 0 : steps - 1) * N + k];
-      return readout(layer, row, 0, x, (steps - 1) * n, y);
-    }
-    const parts = pooling.parts, row = new Float64Array(N * parts), rowInputs = new Float64Array(n * parts);
-    for (let i = 0; i < parts; i++) { // no part is empty: neighbours share a step where there are few
-      const first = w + Math.floor((i * (steps - w)) / parts), end = w + Math.ceil(((i + 1) * (steps - w)) / parts);
-      means(H, N, first, end, row, i * N);
-      means(x, n, first, end, rowInputs, i * n);
-    }
-    return readout(layer, row, 0, rowInputs, 0, y);
   }
 
   /** Turn outputs y into probabilities or values, in place. */
@@ -344,15 +320,15 @@ globalThis.echolearn = globalThis.echolearn || {};
     const layers = json.layers.map((layer) => makeLayer(layer, change));
     const top = layers[layers.length - 1];
     // The readout of a summary may weigh the last digits of a state, which large input weights leave to rounding.
-    top.rounded = single && json.pooling !== null && json.pooling.kind === "summary";
+    top.rounded = single && json.summary !== null;
     const answer = { ...json.answer, mean: numbers(json.answer.mean), scale: numbers(json.answer.scale) };
-    const pooling = json.pooling && { ...json.pooling, thresholds: numbers(json.pooling.thresholds) };
+    const summary = json.summary && { ...json.summary, thresholds: numbers(json.summary.thresholds) };
     const end = json.resumption && {
       state: numbers(json.resumption.state), fedBack: numbers(json.resumption.fed_back), known: numbers(json.resumption.known),
     };
     const width = operations.length ? operations[operations.length - 1].outputs : json.n_features;
     const backward = layers.some((layer) => layer.reverse);
-    const streams = !backward && (!pooling || pooling.kind === "last" || pooling.kind === "mean");
+    const streams = !backward && !summary;
 
     function known(resume) {
       if (!carrying) return null;
@@ -382,14 +358,14 @@ globalThis.echolearn = globalThis.echolearn || {};
           h: Float64Array.from(resume && i === 0 ? end.state : layer.forward.first),
           y: layer.W_fb && resume && end.fedBack ? Float64Array.from(end.fedBack) : new Float64Array(layer.outputs),
         })),
-        known: known(resume), steps: 0, sum: null, sumInputs: null,
+        known: known(resume),
         value: resume && json.horizon !== null && end.fedBack ? Float64Array.from(end.fedBack) : null,
       };
     }
 
     const copy = (state) => ({
       ...state, layers: state.layers.map(({ h, y }) => ({ h: h.slice(), y: y.slice() })), known: state.known && state.known.slice(),
-      sum: state.sum && state.sum.slice(), sumInputs: state.sumInputs && state.sumInputs.slice(), value: state.value && state.value.slice(),
+      value: state.value && state.value.slice(),
     });
 
     const scratch = layers.map((layer) => new Float64Array(layer.outputs));
@@ -400,7 +376,6 @@ globalThis.echolearn = globalThis.echolearn || {};
       for (let i = 0; i < layers.length; i++) {
         const layer = layers[i], { h, y } = state.layers[i];
         advance(layer, layer.forward, h, x, 0, layer.W_fb ? y : null);
-        if (layer === top && pooling) return pooledStep(state, h, x);
         const out = readout(layer, h, 0, x, 0, scratch[i]);
         if (layer.W_fb) {
           y.set(out);
@@ -416,16 +391,6 @@ globalThis.echolearn = globalThis.echolearn || {};
       return null;
     }
 
-    /** The answer for the sequence so far, of a model with one answer per sequence. */
-    function pooledStep(state, h, x) {
-      const n = ++state.steps - pooling.washout, out = scratch[layers.length - 1];
-      if (pooling.kind === "last" || n < 1) return readout(top, h, 0, x, 0, out);
-      if (!state.sum) { state.sum = new Float64Array(h.length); state.sumInputs = new Float64Array(x.length); }
-      for (let k = 0; k < h.length; k++) state.sum[k] += h[k];
-      for (let k = 0; k < x.length; k++) state.sumInputs[k] += x[k];
-      return readout(top, state.sum.map((v) => v / n), 0, state.sumInputs.map((v) => v / n), 0, out);
-    }
-
     /** Return the answer to one frame; the state advances. The array is used again by the next step. */
     function step(state, x) {
       if (!streams) throw new Error("This model needs the end of a sequence before it answers: use run.");
@@ -436,20 +401,21 @@ globalThis.echolearn = globalThis.echolearn || {};
     function run(X, { keep = false, resume = false } = {}) {
       const steps = X.length / json.n_features;
       if (steps < 1 || steps !== Math.floor(steps)) throw new Error("A sequence needs at least one whole frame.");
-      if (pooling && steps <= pooling.washout) {
-        throw new Error(`This sequence has ${steps} steps; the model leaves out the first ${pooling.washout} and needs more.`);
+      if (summary && steps <= summary.washout) {
+        throw new Error(`This sequence has ${steps} steps; the model leaves out the first ${summary.washout} and needs more.`);
       }
       const from = resume && !backward ? start({ resume }) : null;
       const source = encode(X, known(resume)), states = [];
       let x = source, Y = null;
       layers.forEach((layer, i) => {
-        if (layer === top && pooling && pooling.kind === "summary") x = delayed(x, x.length / steps, steps, pooling.delays);
+        if (layer === top && summary) x = delayed(x, x.length / steps, steps, summary.delays);
         const H = layerStates(layer, x, steps, from && from.layers[i]);
         if (keep) states.push(H);
         if (layer !== top) x = passedOn(layer, H, x, source, steps);
-        else Y = pooling ? pooledOutputs(layer, pooling, H, x, steps, single) : layerOutputs(layer, H, x, steps);
+        else if (!summary) Y = layerOutputs(layer, H, x, steps);
+        else Y = readout(layer, summaryRow(layer, summary, H, steps, single), 0, x, 0, new Float64Array(layer.outputs));
       });
-      const rows = pooling ? 1 : steps, n = top.outputs;
+      const rows = summary ? 1 : steps, n = top.outputs;
       for (let t = 0; t < rows; t++) decode(answer, Y.subarray(t * n, (t + 1) * n));
       return { steps, rows, answers: Y, states };
     }
@@ -491,8 +457,8 @@ globalThis.echolearn = globalThis.echolearn || {};
     return {
       json, name: json.name, extra: json.extra || {}, estimator: json.estimator, precision: json.precision,
       inputs: json.n_features, outputs: top.outputs, units: layers.reduce((sum, layer) => sum + layer.units, 0),
-      classes: answer.names, features: json.feature_names, kind: answer.kind, perStep: !pooling, streams,
-      horizon: json.horizon, resumable: Boolean(end), layers, operations, answer, pooling, width,
+      classes: answer.names, features: json.feature_names, kind: answer.kind, perStep: !summary, streams,
+      horizon: json.horizon, resumable: Boolean(end), layers, operations, answer, summary, width,
       encode, start, copy, step, run, stepInputs, next, warm, forecast,
       changed: (to) => createModel(json, { leak: to.leak === undefined ? 1 : to.leak, radius: to.radius === undefined ? 1 : to.radius }),
     };

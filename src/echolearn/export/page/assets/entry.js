@@ -62,8 +62,8 @@
     function load(text) {
       try {
         const table = globalThis.echolearn.readTable(text, options);
-        if (model.pooling && table.steps <= model.pooling.washout) {
-          throw new Error(`The series has ${table.steps} steps; this model leaves out the first ${model.pooling.washout} and needs more.`);
+        if (model.summary && table.steps <= model.summary.washout) {
+          throw new Error(`The series has ${table.steps} steps; this model leaves out the first ${model.summary.washout} and needs more.`);
         }
         tell(table.notes.join(" "));
         area.removeAttribute("aria-invalid");
@@ -83,7 +83,7 @@
 
     function example() {
       const given = model.extra.example;
-      area.value = given && seed === 1 ? given : asText(randomSeries(model, Math.max(steps, model.pooling ? 2 * model.pooling.washout : 0), seed), names, steps);
+      area.value = given && seed === 1 ? given : asText(randomSeries(model, Math.max(steps, model.summary ? 2 * model.summary.washout : 0), seed), names, steps);
       seed++;
       load(area.value);
     }
