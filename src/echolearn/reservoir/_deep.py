@@ -24,16 +24,8 @@ from echolearn.display.facts import counted, one_line
 from echolearn.validation import Array
 
 LAYER_WEIGHTS = ("W_in", "alpha", "theta", "b", "W_out", "b_out")  # of each layer, named "1/W_in", "2/W_in", ...
+TURNING_SHARE = 0.7  # of the pairs that are drawn with an angle; the others begin with 0
 MAX_LOGIT = 16.0  # of a leak: beyond, 1 - a would vanish in float32
-
-
-@dataclass(frozen=True)
-class Leaks:
-    """What layers are drawn from: time constants in steps, and the share of pairs that turn, by up to an angle."""
-
-    steps: tuple[float, float] = (1.0, 30.0)
-    turning: float = 0.5
-    angle: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,24 +51,25 @@ class DeepReservoir:
         units: int,
         layers: int,
         *,
-        leaks: Leaks | None = None,
+        leak: tuple[float, float],
+        angle: float,
         bidirectional: bool = False,
         rng: np.random.Generator,
     ) -> DeepReservoir:
-        """Draw weights; matrices are uniform with the variance 1 / (3 rows)."""
-        leaks, m = leaks or Leaks(), units // 2
+        """Draw weights: uniform matrices of the variance 1 / (3 rows), leaks 1 - a evenly in logarithm, angles evenly."""
+        m = units // 2
 
         def matrix(rows: int) -> Array:
             return rng.uniform(-1, 1, (rows, units)) / np.sqrt(rows)
 
         weights = {"W_0": matrix(n_in), "b_0": np.zeros(units)}
         for layer in range(1, layers + 1):
-            a = np.exp(-1 / np.exp(rng.uniform(*np.log(leaks.steps), m)))
-            turning = rng.random(m) < leaks.turning
+            a = 1 - np.exp(rng.uniform(*np.log(leak), m))
+            turning = rng.random(m) < TURNING_SHARE
             weights |= {
                 f"{layer}/W_in": matrix(units),
                 f"{layer}/alpha": np.log(a / (1 - a)),
-                f"{layer}/theta": np.where(turning, rng.uniform(0, leaks.angle, m), 0.0),
+                f"{layer}/theta": np.where(turning, rng.uniform(0, angle, m), 0.0),
                 f"{layer}/b": np.zeros(units),
                 f"{layer}/W_out": matrix(units),
                 f"{layer}/b_out": np.zeros(units),

@@ -1,0 +1,323 @@
+"""The fit of deep networks: draw -> learn all weights together -> readout in closed form, where it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from os import PathLike
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from echolearn import __version__
+from echolearn.display.progress import Progress
+from echolearn.execution.blas import one_blas_thread
+from echolearn.execution.executor import LOCAL, active_executor
+from echolearn.execution.threads import map_in_order
+from echolearn.fitting.advice.after import Examination, warn_of_outcome
+from echolearn.fitting.advice.baselines import Outcome
+from echolearn.fitting.codecs import LabelSetCodec, TargetCodec
+from echolearn.fitting.data import FitData, Validation, Weighing, open_validation
+from echolearn.fitting.fit import calibrated, encoded, fitted_model
+from echolearn.fitting.inputs import InputCodec
+from echolearn.fitting.model import FittedModel, end_of_training
+from echolearn.fitting.parameters import Parameters, flat_settings
+from echolearn.fitting.settings import RULES
+from echolearn.fitting.stages import Callback
+from echolearn.modelfile.checkpoint import Checkpoint
+from echolearn.modelfile.layout import Facts
+from echolearn.readout.deep_network import DeepNetwork
+from echolearn.readout.network import Loss, Readout, sum_of_errors
+from echolearn.readout.ridge import RIDGE_PATH, solve
+from echolearn.readout.solver import chosen_ridge
+from echolearn.readout.statistics import Statistics, statistics_of
+from echolearn.reservoir._deep import DeepReservoir
+from echolearn.sequences.batch import group_sequences
+from echolearn.sequences.dataset import Dataset
+from echolearn.sequences.split import MIN_SEQUENCES_TO_HOLD_OUT, Split, cut_into_windows, hold_out
+from echolearn.training.history import History
+from echolearn.training.loop import Schedule, run_epochs
+from echolearn.training.objectives.deep import DeepObjective, DeepPlan, Frames
+from echolearn.training.optimizers import Weights
+from echolearn.validation import (
+    Array,
+    Rule,
+    check_path,
+    number,
+    one_of,
+    or_none,
+    whole_number,
+)
+
+Augment = Callable[[Array, np.random.Generator], Array]
+
+DEFAULT_UPDATES = 2000  # of the weights, where `epochs` is None: as many epochs as they take,
+MIN_EPOCHS, MAX_EPOCHS = 5, 150  # within these
+WINDOW_STEPS, SETTLING_STEPS = 200, 100  # of windows into which a few long series are cut, and of steps before each
+GROUP_FRAMES = 4096  # frames whose features exist at once while statistics are summed up
+EPOCH_RETRIES = 2  # how often a diverged epoch is tried again with a smaller step
+
+DEEP_LEARNING: Parameters = {"step_size": 0.02, "batch_size": 4, "patience": None}  # what `learning` may hold
+DEEP_RULES: dict[str, Rule] = {
+    **RULES,
+    "units": Rule(
+        lambda v: whole_number(2).allows(v) and v % 2 == 0, "an even whole number >= 2: units come in pairs"
+    ),
+    "layers": whole_number(1),
+    "dropout": number(lambda v: 0 <= v < 1, "a number in [0, 1)"),
+    "leak": Rule(
+        lambda v: isinstance(v, tuple) and len(v) == 2 and 0 < v[0] <= v[1] < 1, "a pair of numbers, 0 < low <= high < 1"
+    ),
+    "angle": number(lambda v: 0 <= v <= np.pi, "a number in [0, pi]"),
+    "augment": Rule(lambda v: v is None or callable(v), "None, or a function of a sequence and a generator"),
+    "readout": one_of("softmax", "ridge"),
+    "step_size": number(lambda v: v > 0, "a number > 0"),
+    "batch_size": whole_number(1),
+    "patience": or_none(whole_number(1), "no early stopping"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepRequest:
+    """All that the fit of one deep network depends on. frames: augmented sequences by number and epoch, if any."""
+
+    params: Parameters
+    train: Dataset
+    held_out: Dataset | None
+    loss: Loss
+    frames: Frames | None
+    callback: Callback | None
+    checkpoint: Path | None
+    about: Facts
+
+    def epochs(self) -> int:
+        """Return the epochs given, or enough for `DEFAULT_UPDATES` updates."""
+        if self.params["epochs"] is not None:
+            return int(self.params["epochs"])
+        batches = np.ceil(len(self.train.X) / self.params["batch_size"])
+        return int(np.clip(np.ceil(DEFAULT_UPDATES / batches), MIN_EPOCHS, MAX_EPOCHS))
+
+
+@dataclass(frozen=True, eq=False)
+class DeepFit:
+    """One learned network: its layers, V with v below it (C + 1, n_out), its history."""
+
+    stack: DeepReservoir
+    V: Array
+    history: History
+    interrupted: bool
+
+
+def fit_deep(
+    estimator: BaseEstimator,
+    data: FitData,
+    codec: TargetCodec,
+    weighing: Weighing,
+    *,
+    validation: Validation | None = None,
+    callback: Callback | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+) -> tuple[FittedModel, bool]:
+    """Return what was fitted, and whether Ctrl-C ended the learning early."""
+    if active_executor() is not LOCAL:
+        raise ValueError(f"{type(estimator).__name__} is fitted in this process, not on a cluster: leave it out.")
+    params = flat_settings(estimator)
+    inputs, train = encoded(data, codec, weighing, params)
+    if not train.target_weights(0).any():
+        raise ValueError("no target counts; expected a weight above 0 somewhere.")
+    held_out = open_validation(validation, codec, inputs, weighing, like=train, washout=0, layout=data.layout)
+    seeds = np.random.SeedSequence(_entropy(params["random_state"])).spawn(2 + params["ensemble"])
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        split = _split(train, held_out, params, seeds[0])
+        request = DeepRequest(
+            params=params,
+            train=_windows(split.train),
+            held_out=split.held_out,
+            loss=codec.error,
+            frames=_augmented(params, inputs, _split(replace(train, X=data.given.X), held_out, params, seeds[0]), seeds[1]),
+            callback=callback,
+            checkpoint=None if checkpoint is None else check_path("checkpoint", checkpoint),
+            about=_about(estimator, params, train, held_out),
+        )
+        fits = _learn_all(request, seeds[2:])
+        network = _network(fits, params, split)
+        model = fitted_model(estimator, data, codec, inputs, network, _numbered(fits))
+        model = replace(model, training_end=end_of_training(network, train, data.given, inputs))
+        outcome = _outcome(network, split)
+    warn_of_outcome(Examination(outcome), codec)
+    if isinstance(codec, LabelSetCodec):
+        model = replace(model, codec=calibrated(codec, model, data))
+    return model, any(fit.interrupted for fit in fits)
+
+
+def _entropy(random_state: int | np.random.Generator | None) -> int | None:
+    return int(random_state.integers(2**63)) if isinstance(random_state, np.random.Generator) else random_state
+
+
+def _about(estimator: BaseEstimator, params: Parameters, train: Dataset, held_out: Dataset | None) -> Facts:
+    """Return what a checkpoint recognises a fit by."""
+    known = {name: value for name, value in params.items() if name not in ("verbose", "augment", "class_weight")}
+    hashes = {"data": train.fingerprint(), "held_out": None if held_out is None else held_out.fingerprint()}
+    return {"echolearn": __version__, "estimator": type(estimator).__name__, **known, **hashes}
+
+
+def _split(train: Dataset, held_out: Dataset | None, params: Parameters, seed: np.random.SeedSequence) -> Split:
+    """Return the training data and what is held out of them, unless the user gave held-out data."""
+    if held_out is not None:
+        return Split(train, held_out, refit=False)
+    return hold_out(train, params["validation_fraction"], 0, np.random.default_rng(seed))
+
+
+def _windows(train: Dataset) -> Dataset:
+    """Return a few long series in windows: otherwise there would be one update for all steps of each of them."""
+    few = train.per_step and len(train.X) < MIN_SEQUENCES_TO_HOLD_OUT and train.lengths.max() > 2 * WINDOW_STEPS
+    return cut_into_windows(train, WINDOW_STEPS, SETTLING_STEPS, 0) if few else train
+
+
+def _augmented(params: Parameters, inputs: InputCodec, raw: Split, seed: np.random.SeedSequence) -> Frames | None:
+    """Return the function from a sequence and an epoch to its augmented frames; raw: the sequences as they were given."""
+    augment: Augment | None = params["augment"]
+    if augment is None:
+        return None
+    X, first = _windows(raw.train).X, seed.generate_state(2).tolist()
+
+    def frames(i: int, epoch: int) -> Array:
+        new = np.asarray(augment(X[i].copy(), np.random.default_rng([*first, epoch, i])))
+        if new.shape != X[i].shape:
+            raise ValueError(f"augment returned shape {new.shape} for a sequence of shape {X[i].shape}; expected the same.")
+        return inputs.encode(new, params["dtype"])
+
+    return frames
+
+
+def _learn_all(request: DeepRequest, seeds: Sequence[np.random.SeedSequence]) -> list[DeepFit]:
+    """Learn the networks of an ensemble, each on one core; a single one on all of them."""
+    if len(seeds) == 1:
+        return [_learn(request, seeds[0])]
+    requests = [
+        replace(
+            request,
+            params={**request.params, "verbose": request.params["verbose"] if number == 1 else 0},
+            checkpoint=None if request.checkpoint is None else request.checkpoint / f"network-{number}",
+        )
+        for number in range(1, len(seeds) + 1)
+    ]
+    return list(map_in_order(lambda pair: _learn(*pair), zip(requests, seeds, strict=True)))
+
+
+def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
+    """Draw one network and learn all of its weights."""
+    params, train, epochs = request.params, request.train, request.epochs()
+    of_weights, of_order, of_dropout = seed.spawn(3)
+    rng, dtype = np.random.default_rng(of_weights), train.dtype
+    drawn = DeepReservoir.random(
+        train.X[0].shape[1],
+        params["units"],
+        params["layers"],
+        leak=params["leak"],
+        angle=params["angle"],
+        bidirectional=params["bidirectional"],
+        rng=rng,
+    )
+    V = rng.uniform(-1, 1, (drawn.units, train.n_out)) / np.sqrt(drawn.units)
+    weights = {name: value.astype(dtype) for name, value in {**drawn.weights, "V": V, "v": np.zeros(train.n_out)}.items()}
+
+    def validate(weights: Weights) -> float:
+        assert request.held_out is not None
+        network = DeepNetwork((drawn.with_weights(weights),), Readout(_readout_rows(weights), False, 0.0), train.per_step)
+        return mean_error_of(network, request.held_out, request.loss)
+
+    plan = DeepPlan(
+        epochs=epochs,
+        batch_size=params["batch_size"],
+        step_size=params["step_size"],
+        dropout=params["dropout"],
+        seed=int(of_dropout.generate_state(1)[0]),
+    )
+    objective = DeepObjective(
+        drawn, weights, train, plan, frames=request.frames, validate=None if request.held_out is None else validate
+    )
+    checkpoint = None if request.checkpoint is None else Checkpoint(request.checkpoint, dict(request.about))
+    with Progress(params["verbose"], epochs, request.callback) as progress:
+        result = run_epochs(
+            objective,
+            Schedule(epochs, params["patience"], retries=EPOCH_RETRIES),
+            rng=np.random.default_rng(of_order),
+            on_epoch=progress.epoch,
+            checkpoint=checkpoint,
+        )
+    return DeepFit(drawn.with_weights(result.best), _readout_rows(result.best), result.history, result.interrupted)
+
+
+def _readout_rows(weights: Weights) -> Array:
+    """Return V with v below it."""
+    return np.vstack([weights["V"], weights["v"]]).astype(np.float64)
+
+
+def _network(fits: Sequence[DeepFit], params: Parameters, split: Split) -> DeepNetwork:
+    """Return the network of one or several stacks, with the readout that was learned or one in closed form."""
+    count, train = len(fits), split.train
+    U = np.vstack([*(fit.V[:-1] / count for fit in fits), np.mean([fit.V[-1:] for fit in fits], axis=0)])
+    softmax = params.get("readout") == "softmax" and train.classes is not None
+    network = DeepNetwork(tuple(fit.stack for fit in fits), Readout(U, softmax, 0.0), train.per_step)
+    if softmax:
+        return network
+    s = feature_statistics(network, split.whole)
+    ridge = params["ridge"]
+    mu = chosen_ridge(s, float(ridge) if isinstance(ridge, Real) else _ridges(ridge))
+    return replace(network, readout=Readout(solve(s, mu, intercept=True), False, mu, statistics=s))
+
+
+def _ridges(given: object) -> Callable[[float], Sequence[float] | Array]:
+    """Return the function from the mean diagonal of the Gram matrix to the ridges to choose from."""
+    return lambda diagonal: RIDGE_PATH * diagonal if isinstance(given, str) else cast("Sequence[float]", given)
+
+
+def feature_statistics(network: DeepNetwork, data: Dataset) -> Statistics:
+    """Return the statistics of features and targets, from which a readout is solved in closed form (eq. 9)."""
+
+    def statistics_of_group(data: Dataset, which: Array) -> Statistics:
+        rows, _ = network.rows(network.features([data.X[i] for i in which], data.dtype))
+        join = np.concatenate if data.per_step else np.stack
+        T = join([np.asarray(data.y[i]) for i in which])
+        w = None if data.weights is None else join([np.asarray(data.weights[i], np.float64) for i in which])
+        if w is not None:
+            rows, T, w = rows[w > 0], T[w > 0], w[w > 0]
+        return statistics_of(np.hstack([rows, np.ones((len(rows), 1), rows.dtype)]), T, data.n_out, w=w)
+
+    return data.sum(statistics_of_group, group_sequences(data.lengths, GROUP_FRAMES))
+
+
+def _outcome(network: DeepNetwork, split: Split) -> Outcome | None:
+    """Return the answers to held-out data, or to the training data where nothing is held out."""
+    data = split.held_out or split.train
+    outputs = network.outputs(data)
+    if data.per_step:
+        T, w = [np.asarray(y) for y in data.y], data.weights or [np.ones(n) for n in data.lengths]
+        return Outcome([np.asarray(x) for x in data.X], T, outputs, [np.asarray(v, np.float64) for v in w], True)
+    T = [np.asarray(y)[None] for y in data.y]
+    w = [np.ones(1)] * len(T) if data.weights is None else [np.reshape(v, 1).astype(np.float64) for v in data.weights]
+    return Outcome([np.empty((1, 0))] * len(T), T, outputs, w, False)
+
+
+def mean_error_of(network: DeepNetwork, data: Dataset, loss: Loss) -> float:
+    """Return the mean of loss(Y, T) per target that counts."""
+    total = count = 0.0
+    for i, Y in enumerate(network.outputs(data)):
+        T = np.asarray(data.y[i]) if data.per_step else np.asarray(data.y[i])[None]
+        w = None if data.weights is None else np.atleast_1d(np.asarray(data.weights[i], np.float64))
+        if w is not None:
+            Y, T, w = Y[w > 0], T[w > 0], w[w > 0]
+        error, n = sum_of_errors(loss, Y, T, w)
+        total, count = total + error, count + n
+    return total / count
+
+
+def _numbered(fits: Sequence[DeepFit]) -> History:
+    """Return the epochs of all networks; of an ensemble, with the number of the network."""
+    if len(fits) == 1:
+        return fits[0].history
+    return History([{"network": number, **row} for number, fit in enumerate(fits, 1) for row in fit.history])

@@ -1,0 +1,121 @@
+"""The fitted deep network: one or several stacks of layers side by side, and one readout of all their features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from echolearn.display.facts import counted, one_line
+from echolearn.readout.network import Readout
+from echolearn.readout.view import ReadoutView
+from echolearn.reservoir._deep import DeepReservoir
+from echolearn.sequences.batch import group_sequences
+from echolearn.sequences.dataset import Dataset
+from echolearn.states.closed_loop import Start
+from echolearn.states.deep import Features, in_precision, run
+from echolearn.validation import Array
+
+MAX_FRAMES_PER_GROUP = 4096  # frames that one thread works on at once
+
+
+@dataclass(frozen=True, eq=False)
+class DeepNetwork:
+    """Stacks of layers with their readout, the only fitted state of an estimator.
+
+    The networks of an ensemble are stacks whose features stand side by side: a readout whose rows are those of all of
+    them, divided by their number, has the mean of their outputs.
+    """
+
+    stacks: tuple[DeepReservoir, ...]
+    readout: Readout
+    per_step: bool = True  # otherwise the readout sees the mean of the features over each sequence
+    view: ReadoutView = ReadoutView(direct=False)
+
+    def __repr__(self) -> str:
+        first, several = self.stacks[0], len(self.stacks)
+        facts = [counted(several, "network") if several > 1 else "", counted(first.layers, "layer")]
+        facts += [counted(first.units, "unit"), counted(first.n_in, "input")]
+        facts.append(counted(self.readout.U.shape[1], "output"))
+        return one_line(self, [*facts, "" if self.per_step else "one answer per sequence"])
+
+    @cached_property
+    def _weights(self) -> dict[str, list[dict[str, Array]]]:
+        """The weights of the stacks by precision, converted at first use."""
+        return {}
+
+    def _in_precision(self, dtype: DTypeLike) -> list[dict[str, Array]]:
+        name = np.dtype(dtype).name
+        if name not in self._weights:
+            self._weights[name] = [in_precision(stack, np.dtype(dtype)) for stack in self.stacks]
+        return self._weights[name]
+
+    @property
+    def N(self) -> int:
+        """The number of states of all layers."""
+        return sum(stack.N for stack in self.stacks)
+
+    @property
+    def reservoir(self) -> DeepReservoir:
+        """The first stack."""
+        return self.stacks[0]
+
+    def features(self, X: Sequence[Array], dtype: DTypeLike, h0: Array | None = None) -> list[Features]:
+        """Return the features of sequences, one entry per stack; h0 (B, N): the states before each of them."""
+        frames = np.ascontiguousarray(np.concatenate(X), dtype)
+        bounds = np.concatenate([[0], np.cumsum([len(x) for x in X])])
+        ends = np.cumsum([stack.N for stack in self.stacks])[:-1]
+        starts = [None] * len(self.stacks) if h0 is None else np.split(h0, ends, axis=1)
+        return [
+            run(w, frames, bounds, layers=s.layers, forward_pairs=s.units // 2 - s.backward_pairs, h0=h)
+            for s, w, h in zip(self.stacks, self._in_precision(dtype), starts, strict=True)
+        ]
+
+    def rows(self, found: Sequence[Features]) -> tuple[Array, Array]:
+        """Return what the readout sees, without the intercept: (K, M), or one row per sequence; and the bounds."""
+        q, bounds = np.hstack([one.q for one in found]), found[0].bounds
+        if self.per_step:
+            return q, bounds
+        means = np.add.reduceat(q, bounds[:-1], axis=0) / np.diff(bounds)[:, None].astype(q.dtype)
+        return means, np.arange(len(bounds))
+
+    def outputs(self, data: Dataset, start: Start | None = None) -> list[Array]:
+        """Return the outputs, one array per sequence: (steps, n_out), or (1, n_out) for one answer per sequence."""
+        U = self.readout.U.astype(data.dtype)
+
+        def outputs_of_group(data: Dataset, which: Array, h0: Array | None) -> list[Array]:
+            rows, bounds = self.rows(self.features([data.X[i] for i in which], data.dtype, h0))
+            return np.split(rows @ U[:-1] + U[-1], bounds[1:-1])
+
+        return self._by_sequence(data, start, outputs_of_group)
+
+    def states(self, data: Dataset, start: Start | None = None) -> list[Array]:
+        """Return the states of all layers after every step, one array (steps, N) per sequence."""
+
+        def states_of_group(data: Dataset, which: Array, h0: Array | None) -> list[Array]:
+            found = self.features([data.X[i] for i in which], data.dtype, h0)
+            H = np.hstack([layer.h for one in found for layer in one.tape])
+            return np.split(H, found[0].bounds[1:-1])
+
+        return self._by_sequence(data, start, states_of_group)
+
+    def end(self, data: Dataset, start: Start | None = None) -> Start:
+        """Return where sequences end that start in `start`; what follows them starts there."""
+
+        def ends_of_group(data: Dataset, which: Array, h0: Array | None) -> list[Array]:
+            return list(np.hstack([one.ends() for one in self.features([data.X[i] for i in which], data.dtype, h0)]))
+
+        return Start(np.stack(self._by_sequence(data, start, ends_of_group)))
+
+    def _by_sequence(self, data: Dataset, start: Start | None, function: object) -> list[Array]:
+        """Return function(data, which, h0) of groups of sequences, in the order of the data."""
+        groups = list(group_sequences(data.lengths, MAX_FRAMES_PER_GROUP))
+        items = [(which, None if start is None else start.h[which]) for which in groups]
+        found: list[Array] = [np.empty(0)] * len(data.X)
+        for which, some in zip(groups, data.map(function, items), strict=True):  # type: ignore[arg-type]
+            for i, one in zip(which, some, strict=True):
+                found[i] = one
+        return found
