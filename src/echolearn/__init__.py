@@ -6,6 +6,8 @@ from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.estimators import (
+        DeepESNClassifier,
+        DeepESNRegressor,
         ES2NFeatures,
         ESNClassifier,
         ESNForecaster,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
+    "DeepESNClassifier",
+    "DeepESNRegressor",
     "ES2NFeatures",
     "ESNClassifier",
     "ESNForecaster",
@@ -50,6 +54,8 @@ __getattr__, __dir__ = names_at_first_use(
     __name__,
     {
         "estimators": (
+            "DeepESNClassifier",
+            "DeepESNRegressor",
             "ES2NFeatures",
             "ESNClassifier",
             "ESNForecaster",

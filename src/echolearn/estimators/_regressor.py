@@ -9,22 +9,19 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from echolearn import cluster
-from echolearn.estimators._base import StepEstimator, store_parameters
-from echolearn.estimators._values import RULE, ValueEstimator
+from echolearn.estimators._base import store_parameters
+from echolearn.estimators._values import RULE, StepRegressor
 from echolearn.fitting.data import Validation
 from echolearn.fitting.fit import fit_model, open_fit
 from echolearn.fitting.parameters import DRAWING, REGRESSION_LEARNING, Parameters
 from echolearn.fitting.stages import Callback
-from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
-from echolearn.streams._estimator import EstimatorStream
-from echolearn.validation import Answers, Array, SequencesLike
+from echolearn.validation import Array, SequencesLike
 
 
-class ESNRegressor(StepEstimator, ValueEstimator):
+class ESNRegressor(StepRegressor):
     """An echo state network that predicts values at every time step, with all its weights learned.
 
     Targets are standardised inside, so that step sizes and ridges mean the same for every scale.
@@ -278,77 +275,3 @@ class ESNRegressor(StepEstimator, ValueEstimator):
             settings, data = open_fit(self, X, y, lengths, rule=RULE, sample_weight=sample_weight)
             return self._adopt(*fit_model(self, settings, data, self._codec_for(data), (RULE, None)))
         return self._add_sequences(X, y, lengths, (RULE, None), sample_weight)
-
-    def stream(self, *, online: OnlineRule | None = None, warm_up: SequencesLike = None) -> EstimatorStream:
-        """Return the network as a stream that takes one frame or a chunk of frames at a time (docs/howto/streams.md).
-
-        Parameters
-        ----------
-        online : RLS or LMS, default=None
-            The rule by which the readout continues to learn. None: it does not.
-        warm_up : array of shape (n_steps, n_features), pair, or "cold", default=None
-            Frames before those of the stream, from whose last state it continues; see `predict`.
-
-        Returns
-        -------
-        EstimatorStream
-            A stream in its first state.
-        """
-        check_is_fitted(self)
-        return EstimatorStream(self.model_, online=online, warm_up=warm_up)
-
-    def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
-        """Return the values of each step.
-
-        Parameters
-        ----------
-        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        warm_up : array, list of arrays, pair, or "cold", default=None
-            Frames before X, in the form of X, from whose last state the prediction continues. For a network with
-            feedback a pair (frames, targets), so that the last known outputs are fed back. None: a network that was
-            fitted to one series continues from its end, unless X is that series itself; others start in the initial
-            state, as every sequence did in training. "cold": start in the initial state.
-
-        Returns
-        -------
-        array or list of arrays
-            Values in the form of X.
-        """
-        return self._values(X, lengths, warm_up)
-
-    def score(
-        self,
-        X: SequencesLike,
-        y: SequencesLike,
-        *,
-        lengths: ArrayLike | None = None,
-        warm_up: SequencesLike = None,
-        sample_weight: object = None,
-    ) -> float:
-        """Return R² over all steps after the washout that have a target, averaged over outputs.
-
-        From 50 targets on, a score of 0 or less is warned of (`echolearn.exceptions.PoorScoreWarning`).
-
-        Parameters
-        ----------
-        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
-        y : array or list of arrays
-            The true values, or rows of values: one per time step, in the form of X.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        warm_up : array, list of arrays, pair, or "cold", default=None
-            The frames before X, as in `predict`.
-        sample_weight : array or list of arrays, default=None
-            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
-            counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
-
-        Returns
-        -------
-        float
-            1 is perfect, 0 no better than the mean.
-        """
-        return self._r2(X, y, lengths, warm_up=warm_up, sample_weight=sample_weight)

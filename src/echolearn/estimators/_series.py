@@ -12,8 +12,9 @@ from echolearn.estimators._base import store_parameters
 from echolearn.estimators._labels import LabelEstimator, label_encoding
 from echolearn.estimators._values import RULE, ValueEstimator
 from echolearn.fitting.data import ClassWeight
-from echolearn.fitting.fit import fit_series, open_series
+from echolearn.fitting.fit import fit_series, open_by_rules
 from echolearn.fitting.parameters import Parameters
+from echolearn.fitting.settings import SERIES_RULES
 from echolearn.validation import Answers, SequencesLike
 
 
@@ -138,7 +139,9 @@ class SeriesClassifier(LabelEstimator):
             The estimator itself.
         """
         rule = self._rule()
-        data = open_series(self, X, y, lengths, rule=rule, sample_weight=sample_weight)
+        data = open_by_rules(
+            self, X, y, lengths, rules=SERIES_RULES, rule=rule, sample_weight=sample_weight, series=True
+        )
         self.model_ = fit_series(self, data, *label_encoding(data, rule))
         return self
 
@@ -338,7 +341,9 @@ class SeriesRegressor(ValueEstimator):
         SeriesRegressor
             The estimator itself.
         """
-        data = open_series(self, X, y, lengths, rule=RULE, sample_weight=sample_weight)
+        data = open_by_rules(
+            self, X, y, lengths, rules=SERIES_RULES, rule=RULE, sample_weight=sample_weight, series=True
+        )
         self.model_ = fit_series(self, data, self._codec_for(data), (RULE, None))
         return self
 

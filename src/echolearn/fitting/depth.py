@@ -60,16 +60,14 @@ WINDOW_STEPS, SETTLING_STEPS = 200, 100  # of windows into which a few long seri
 GROUP_FRAMES = 4096  # frames whose features exist at once while statistics are summed up
 EPOCH_RETRIES = 2  # how often a diverged epoch is tried again with a smaller step
 
-DEEP_LEARNING: Parameters = {"step_size": 0.02, "batch_size": 4, "patience": None}  # what `learning` may hold
 DEEP_RULES: dict[str, Rule] = {
     **RULES,
-    "units": Rule(
-        lambda v: whole_number(2).allows(v) and v % 2 == 0, "an even whole number >= 2: units come in pairs"
-    ),
+    "units": Rule(lambda v: whole_number(2).allows(v) and int(cast(int, v)) % 2 == 0, "an even whole number >= 2: units come in pairs"),
     "layers": whole_number(1),
     "dropout": number(lambda v: 0 <= v < 1, "a number in [0, 1)"),
     "leak": Rule(
-        lambda v: isinstance(v, tuple) and len(v) == 2 and 0 < v[0] <= v[1] < 1, "a pair of numbers, 0 < low <= high < 1"
+        lambda v: isinstance(v, tuple) and len(v) == 2 and 0 < v[0] <= v[1] < 1,
+        "a pair of numbers, 0 < low <= high < 1",
     ),
     "angle": number(lambda v: 0 <= v <= np.pi, "a number in [0, pi]"),
     "augment": Rule(lambda v: v is None or callable(v), "None, or a function of a sequence and a generator"),
@@ -137,7 +135,9 @@ def fit_deep(
             train=_windows(split.train),
             held_out=split.held_out,
             loss=codec.error,
-            frames=_augmented(params, inputs, _split(replace(train, X=data.given.X), held_out, params, seeds[0]), seeds[1]),
+            frames=_augmented(
+                params, inputs, _split(replace(train, X=data.given.X), held_out, params, seeds[0]), seeds[1]
+            ),
             callback=callback,
             checkpoint=None if checkpoint is None else check_path("checkpoint", checkpoint),
             about=_about(estimator, params, train, held_out),
@@ -178,7 +178,7 @@ def _windows(train: Dataset) -> Dataset:
 
 
 def _augmented(params: Parameters, inputs: InputCodec, raw: Split, seed: np.random.SeedSequence) -> Frames | None:
-    """Return the function from a sequence and an epoch to its augmented frames; raw: the sequences as they were given."""
+    """Return the function from a sequence and an epoch to its augmented frames; raw: the sequences as given."""
     augment: Augment | None = params["augment"]
     if augment is None:
         return None
@@ -187,7 +187,9 @@ def _augmented(params: Parameters, inputs: InputCodec, raw: Split, seed: np.rand
     def frames(i: int, epoch: int) -> Array:
         new = np.asarray(augment(X[i].copy(), np.random.default_rng([*first, epoch, i])))
         if new.shape != X[i].shape:
-            raise ValueError(f"augment returned shape {new.shape} for a sequence of shape {X[i].shape}; expected the same.")
+            raise ValueError(
+                f"augment returned shape {new.shape} for a sequence of shape {X[i].shape}; expected the same."
+            )
         return inputs.encode(new, params["dtype"])
 
     return frames
@@ -223,11 +225,15 @@ def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
         rng=rng,
     )
     V = rng.uniform(-1, 1, (drawn.units, train.n_out)) / np.sqrt(drawn.units)
-    weights = {name: value.astype(dtype) for name, value in {**drawn.weights, "V": V, "v": np.zeros(train.n_out)}.items()}
+    weights = {
+        name: value.astype(dtype) for name, value in {**drawn.weights, "V": V, "v": np.zeros(train.n_out)}.items()
+    }
 
     def validate(weights: Weights) -> float:
         assert request.held_out is not None
-        network = DeepNetwork((drawn.with_weights(weights),), Readout(_readout_rows(weights), False, 0.0), train.per_step)
+        network = DeepNetwork(
+            (drawn.with_weights(weights),), Readout(_readout_rows(weights), False, 0.0), train.per_step
+        )
         return mean_error_of(network, request.held_out, request.loss)
 
     plan = DeepPlan(

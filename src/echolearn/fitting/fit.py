@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 
@@ -28,16 +29,18 @@ from echolearn.fitting.ensemble import fit_ensemble
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, end_of_training
 from echolearn.fitting.parameters import Parameters, flat_settings
-from echolearn.fitting.settings import SERIES_RULES, NetworkSettings, check_beside_reservoir
-from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
+from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
+from echolearn.fitting.stages import Callback, FitRequest, fit_network
 from echolearn.fitting.summaries import fit_summary
-from echolearn.readout.network import Readout
+from echolearn.readout.deep_network import DeepNetwork
+from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import solve
 from echolearn.readout.solver import MIN_ITERATIVE_UNITS, chosen_ridge
 from echolearn.readout.statistics import Statistics, collect
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, check_long_enough
-from echolearn.validation import Array, SequencesLike, check_each
+from echolearn.training.history import History
+from echolearn.validation import Array, Rule, SequencesLike, check_each
 
 OTHER_JOBS = {  # the class for targets of the other kind
     "ESNClassifier": "SeriesClassifier",
@@ -68,30 +71,36 @@ def open_fit(
     return settings, data
 
 
-def open_series(
+def open_by_rules(
     estimator: BaseEstimator,
     X: SequencesLike,
     y: SequencesLike,
     lengths: ArrayLike | None,
     *,
+    rules: Mapping[str, Rule],
     rule: TargetRule,
     sample_weight: object,
+    series: bool = False,
 ) -> FitData:
-    """Check the parameters of an estimator of whole series, and the data of its fit."""
+    """Check the parameters of an estimator by rules of its own, and the data of its fit.
+
+    series: whether it takes one target per series.
+    """
     params = flat_settings(estimator)
-    check_each(params, SERIES_RULES)
+    check_each(params, rules)
     data = open_data(
         X,
         y,
         lengths,
         gaps=params["missing"] != "error",
         layout=params["layout"],
-        series=True,
+        series=series,
         rule=rule,
         sample_weight=sample_weight,
     )
-    check_job(type(estimator).__name__, data, per_step=False)
-    check_long_enough(data.given, params["washout"])
+    if series:
+        check_job(type(estimator).__name__, data, per_step=False)
+    check_long_enough(data.given, params.get("washout", 0))
     return data
 
 
@@ -115,12 +124,12 @@ def fit_series(estimator: BaseEstimator, data: FitData, codec: TargetCodec, weig
     if active_executor() is not LOCAL:
         raise ValueError(f"{type(estimator).__name__} is fitted in this process, not on a cluster: leave it out.")
     params = flat_settings(estimator)
-    inputs, train = _encoded(data, codec, weighing, params)
-    model = _model(estimator, Fit.of(fit_summary(train, params)), data, codec, inputs)
-    return replace(model, codec=_calibrated(codec, model, data)) if isinstance(codec, LabelSetCodec) else model
+    inputs, train = encoded(data, codec, weighing, params)
+    model = fitted_model(estimator, data, codec, inputs, fit_summary(train, params))
+    return replace(model, codec=calibrated(codec, model, data)) if isinstance(codec, LabelSetCodec) else model
 
 
-def _encoded(data: FitData, codec: TargetCodec, weighing: Weighing, params: Parameters) -> tuple[InputCodec, Dataset]:
+def encoded(data: FitData, codec: TargetCodec, weighing: Weighing, params: Parameters) -> tuple[InputCodec, Dataset]:
     """Return how inputs are encoded, and the data as the network sees them."""
     dtype = params["dtype"]
     placed = Dataset.place(data.given.X, (), None, per_step=data.per_step, dtype=dtype)
@@ -144,7 +153,7 @@ def fit_model(
     if isinstance(codec, LabelSetCodec):
         settings = replace(settings, readout="ridge")
     params = flat_settings(estimator)
-    inputs, train = _encoded(data, codec, weighing, params)
+    inputs, train = encoded(data, codec, weighing, params)
     washout = settings.washout_steps
     if not train.target_weights(washout).any():
         raise ValueError("no target counts after the washout; use a smaller washout, or other weights.")
@@ -165,31 +174,41 @@ def fit_model(
     fit = fit_network(request) if count == 1 else fit_ensemble(request, count)
     with one_blas_thread():
         end = end_of_training(fit.network, train, data.given, inputs)
-    model = replace(_model(estimator, fit, data, codec, inputs), training_end=end)
+    model = replace(
+        fitted_model(estimator, data, codec, inputs, fit.network, fit.history),
+        refinement=fit.refinement,
+        training_end=end,
+        initial_reservoir=fit.initial_reservoir,
+    )
     warn_of_outcome(fit.examination, codec)
     if isinstance(codec, LabelSetCodec):
-        model = replace(model, codec=_calibrated(codec, model, data))
+        model = replace(model, codec=calibrated(codec, model, data))
     return model, fit.interrupted
 
 
-def _model(estimator: BaseEstimator, fit: Fit, data: FitData, codec: TargetCodec, inputs: InputCodec) -> FittedModel:
+def fitted_model(
+    estimator: BaseEstimator,
+    data: FitData,
+    codec: TargetCodec,
+    inputs: InputCodec,
+    network: Network | DeepNetwork,
+    history: History | None = None,
+) -> FittedModel:
     """Return what was fitted."""
     return FittedModel(
         estimator=type(estimator).__name__,
         settings=flat_settings(estimator),
-        network=fit.network,
+        network=network,
         codec=codec,
         inputs=inputs,
-        history=fit.history,
-        refinement=fit.refinement,
-        initial_reservoir=fit.initial_reservoir,
+        history=History() if history is None else history,
         feature_names=data.feature_names,
         target_names=data.target_names,
         layout=data.layout,
     )
 
 
-def _calibrated(codec: LabelSetCodec, model: FittedModel, data: FitData) -> LabelSetCodec:
+def calibrated(codec: LabelSetCodec, model: FittedModel, data: FitData) -> LabelSetCodec:
     """Return a codec whose probabilities fit the labels of the training data, in one pass over them."""
     network, targets = model.network, data.targets
     encoded = model.inputs.dataset(data.given.X, per_step=targets.per_step, dtype=model.dtype)
@@ -208,6 +227,7 @@ def add_sequences(
 ) -> FittedModel:
     """Return a model with sequences added to the statistics of its ridge readout, which is solved again."""
     network, before = model.network, known_statistics(model)
+    assert isinstance(network, Network)
     check_kind(targets, per_step=True, name="partial_fit")
     inputs = model.inputs.dataset(given.X, per_step=True, dtype=settings.dtype)
     data = targets.dataset(inputs.X, model.codec, settings.dtype, class_weights)

@@ -19,6 +19,7 @@ from echolearn.fitting.codecs import TargetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.parameters import Parameters
 from echolearn.modelfile.layout import Facts
+from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
@@ -62,7 +63,7 @@ class FittedModel:
 
     estimator: str
     settings: Parameters
-    network: Network
+    network: Network | DeepNetwork
     codec: TargetCodec
     inputs: InputCodec
     history: History = field(default_factory=History)
@@ -82,7 +83,14 @@ class FittedModel:
     @property
     def per_step(self) -> bool:
         """Whether there is one target per step; otherwise there is one per sequence."""
-        return self.network.view.summary is None
+        return self.network.per_step
+
+    @property
+    def single(self) -> Network:
+        """The network of one layer; of a deep one there is none."""
+        if not isinstance(self.network, Network):
+            raise AttributeError(f"{self.estimator} has several layers, and no single reservoir; see network_.stacks.")
+        return self.network
 
     def __repr__(self) -> str:
         return brief(self)
@@ -109,7 +117,9 @@ class Prediction:
     unsettled: Array
 
 
-def end_of_training(network: Network, data: Dataset, given: Sequences, inputs: InputCodec) -> TrainingEnd | None:
+def end_of_training(
+    network: Network | DeepNetwork, data: Dataset, given: Sequences, inputs: InputCodec
+) -> TrainingEnd | None:
     """Return where training ended, if it was one series with one target per step that runs forward."""
     if given.kind != "one" or not data.per_step or network.reservoir.backward is not None:
         return None
@@ -175,7 +185,7 @@ def _continued(model: FittedModel, given: Sequences) -> TrainingEnd | None:
     return None if np.array_equal(x, end.opening[: len(x)], equal_nan=True) else end
 
 
-def _check_can_warm_up(network: Network, per_step: bool) -> None:
+def _check_can_warm_up(network: Network | DeepNetwork, per_step: bool) -> None:
     """Refuse a warm-up where there is nothing to warm up."""
     if not per_step:
         raise ValueError("warm_up is for one answer per step; this network answers for whole sequences. Leave it out.")

@@ -57,6 +57,10 @@ DRAWING: Parameters = {
 LOOP_DRAWING: Parameters = {name: default for name, default in DRAWING.items() if name != "feedback_scaling"}
 
 
+# What `learning=` of a deep network may hold.
+DEEP_LEARNING: Parameters = {"step_size": 0.02, "batch_size": 4, "patience": None}
+
+
 class NamedSettings(BaseEstimator):
     """An estimator that answers an unknown setting with the name that was probably meant.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +33,7 @@ class DeepNetwork:
     stacks: tuple[DeepReservoir, ...]
     readout: Readout
     per_step: bool = True  # otherwise the readout sees the mean of the features over each sequence
-    view: ReadoutView = ReadoutView(direct=False)
+    view: ReadoutView = field(default_factory=ReadoutView)  # every step counts
 
     def __repr__(self) -> str:
         first, several = self.stacks[0], len(self.stacks)

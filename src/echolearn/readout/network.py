@@ -63,6 +63,11 @@ class Network:
         facts.append("" if self.view.summary is None else "one answer per sequence")
         return one_line(self, facts)
 
+    @property
+    def per_step(self) -> bool:
+        """Whether there is one answer per step; otherwise there is one per sequence."""
+        return self.view.summary is None
+
     def outputs(self, data: Dataset, start: Start | None = None) -> list[Array]:
         """Return H_c U, one array per sequence: (steps, n_out), or (1, n_out) for one answer per sequence.
 

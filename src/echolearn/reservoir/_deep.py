@@ -56,15 +56,15 @@ class DeepReservoir:
         bidirectional: bool = False,
         rng: np.random.Generator,
     ) -> DeepReservoir:
-        """Draw weights: uniform matrices of the variance 1 / (3 rows), leaks 1 - a evenly in logarithm, angles evenly."""
+        """Draw uniform matrices of the variance 1 / (3 rows), leaks 1 - a evenly in logarithm, and angles evenly."""
         m = units // 2
 
         def matrix(rows: int) -> Array:
-            return rng.uniform(-1, 1, (rows, units)) / np.sqrt(rows)
+            return np.asarray(rng.uniform(-1, 1, (rows, units)) / np.sqrt(rows))
 
         weights = {"W_0": matrix(n_in), "b_0": np.zeros(units)}
         for layer in range(1, layers + 1):
-            a = 1 - np.exp(rng.uniform(*np.log(leak), m))
+            a = 1 - np.exp(rng.uniform(np.log(leak[0]), np.log(leak[1]), m))
             turning = rng.random(m) < TURNING_SHARE
             weights |= {
                 f"{layer}/W_in": matrix(units),

@@ -51,7 +51,7 @@ class Dropout:
 
 @dataclass(frozen=True, eq=False)
 class LayerTape:
-    """What the way back needs of a layer: z (K, C), 1 / rms (K,), the states h and relu(h + b) with dropout p (K, C)."""
+    """What the way back needs of a layer: z (K, C), 1 / rms (K,), states h (K, C), and p, relu(h + b) with dropout."""
 
     z: Array
     r: Array

@@ -144,7 +144,9 @@ class Muon:
         moved, adam = self.adam.step(rest, {name: gradients[name] for name in rest}, small)
         for name, value in moved.items():
             new[name] = value if value.ndim < 2 else value - WEIGHT_DECAY * small * rest[name]
-        return {name: new[name].astype(value.dtype, copy=False) for name, value in weights.items()}, Muon(self.matrices, momentum, adam)
+        return {name: new[name].astype(value.dtype, copy=False) for name, value in weights.items()}, Muon(
+            self.matrices, momentum, adam
+        )
 
 
 def orthogonalized(matrices: Weights) -> Weights:
@@ -153,7 +155,7 @@ def orthogonalized(matrices: Weights) -> Weights:
     Each step of a Newton-Schulz iteration applies a polynomial a s + b s³ + c s⁵ to the singular values: five of them
     take what is above 0.002 of the norm into 0.7 to 1.2. Matrices of one shape are multiplied together.
     """
-    found = {}
+    found: Weights = {}
     shapes = {value.shape for value in matrices.values()}
     for shape in sorted(shapes):
         names = [name for name, value in matrices.items() if value.shape == shape]

@@ -15,7 +15,7 @@ import numpy as np
 from echolearn.gradients.deep import gradients
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
-from echolearn.readout.network import Loss, probabilities, sum_of_errors
+from echolearn.readout.network import probabilities, sum_of_errors
 from echolearn.readout.softmax import entropy
 from echolearn.readout.statistics import residual
 from echolearn.reservoir._deep import DeepReservoir
@@ -23,7 +23,7 @@ from echolearn.sequences.batch import split_evenly
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.deep import Buffers, Dropout, run
 from echolearn.training.loop import Pause
-from echolearn.training.optimizers import Adam, Muon, Weights, finite_norms, weights_under
+from echolearn.training.optimizers import Muon, Weights, finite_norms, weights_under
 from echolearn.validation import Array
 
 PARTS = 2  # into which a mini-batch is split, whatever the number of threads
@@ -117,7 +117,9 @@ def deep_gradient(
     if w is not None:
         R *= w[:, None].astype(R.dtype)
     of_readout = {"V": q.T @ R, "v": R.sum(axis=0)}
-    below = gradients(weights, seen, batch.spread(R @ weights["V"].T), forward_pairs=pairs, dropout=dropout, buffers=buffers)
+    below = gradients(
+        weights, seen, batch.spread(R @ weights["V"].T), forward_pairs=pairs, dropout=dropout, buffers=buffers
+    )
     return DeepGradient({**below, **of_readout}, loss, n)
 
 
@@ -162,7 +164,13 @@ class DeepObjective:
         """Do nothing: there is nothing to prepare."""
 
     def step(self, which: Array, done: float) -> tuple[float, float]:
-        weights, reservoir, softmax, frames, buffers = self.weights, self.reservoir, self.softmax, self.frames, self.buffers
+        weights, reservoir, softmax, frames, buffers = (
+            self.weights,
+            self.reservoir,
+            self.softmax,
+            self.frames,
+            self.buffers,
+        )
         parts = split_evenly(which, self.data.lengths, PARTS)
         seeds = np.random.SeedSequence([self.plan.seed, self.updates]).generate_state(PARTS)
         share, epoch = self.plan.dropout, int(done)
@@ -175,7 +183,9 @@ class DeepObjective:
         found = self.data.sum(gradient_of_part, [(some, part) for part, some in enumerate(parts)])
         mean = {name: value / (found.n or 1.0) for name, value in found.gradients.items()}
         finite_norms(mean, found.loss)
-        self.weights, self.optimizer = self.optimizer.step(weights, mean, self.step_size * rate(done / self.plan.epochs))
+        self.weights, self.optimizer = self.optimizer.step(
+            weights, mean, self.step_size * rate(done / self.plan.epochs)
+        )
         self.updates += 1
         return found.loss, found.n
 
@@ -221,7 +231,9 @@ class DeepObjective:
     def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
         self.weights = weights_under("weights/", tensors)
         kept = {memory: weights_under(f"{memory}/", tensors) for memory in Muon.memories}
-        self.optimizer = self.optimizer.resume(float(facts["optimiser"]), {name: some for name, some in kept.items() if some})
+        self.optimizer = self.optimizer.resume(
+            float(facts["optimiser"]), {name: some for name, some in kept.items() if some}
+        )
         self.updates, self.step_size = int(facts["updates"]), float(facts["step_size"])
 
 
