@@ -9,18 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from echolearn import __version__
 from echolearn.display.progress import StageProgress, clock
 from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.estimators._stacked_base import draw_layers
-from echolearn.execution.memory import available_memory
-from echolearn.execution.threads import thread_count
 from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import check as check_parameters
-from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, fingerprint_of
-from echolearn.paper.estimate import CorpusSize, cost_of_cell, gigabytes
+from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
+from echolearn.paper.estimate import CorpusSize, estimate_lines, memory_text
 from echolearn.paper.fits import EpochRow, MeasuredFit, StateClassifier, measured_fit
-from echolearn.paper.parts import CorpusParts
+from echolearn.paper.parts import PART_NAMES, CorpusParts
 from echolearn.paper.phone_figures import ReportedSystem, draw_figures
 from echolearn.paper.phone_report import (
     LEVELS,
@@ -113,19 +110,13 @@ def decoding_seconds(size: CorpusSize, order: int | None) -> float:
 
 def estimate_text(plan: PhonePlan, size: CorpusSize, rates: Rates | None = None) -> str:
     """Return a table of the estimated time and memory of every system, and the time of all of them."""
-    rates, free = rates or cost_model.measured(), available_memory()
-    costs = {cell.column: cost_of_cell(plan.estimator(cell), size, rates) for cell in plan.cells()}
+    costs = costs_of(plan, size, rates or cost_model.measured())
     decoding = decoding_seconds(size, plan.order)
-    rows = [[system, clock(cost.seconds), clock(decoding), gigabytes(cost, free)] for system, cost in costs.items()]
+    rows = [[c.column, clock(cost.seconds), clock(decoding), memory_text(cost)] for c, cost in costs.items()]
     total = sum(cost.seconds for cost in costs.values()) + decoding * len(costs)
-    lines = [
-        f"estimated time and memory of every system, on {thread_count()} threads with nothing else running:",
-        *aligned(["system", "fit", "decoding", "memory"], rows),
-        f"all {len(costs)} systems: about {clock(total)}; fits that stop early take less, finished ones none",
-    ]
-    if free is not None and any(cost.nbytes > free for cost in costs.values()):
-        lines.append(f"!: more than the {free / 1e9:.1f} GB that are free; such a fit is refused when its turn comes")
-    return "\n".join(lines)
+    summary = f"all {len(costs)} systems: about {clock(total)}; fits that stop early take less, finished ones none"
+    table = aligned(["system", "fit", "decoding", "memory"], rows)
+    return estimate_lines("system", table, summary, refused="fit")
 
 
 class ScoredSystem(TypedDict):
@@ -170,25 +161,14 @@ class Phones(Experiment[MeasuredFit, ScoredSystem, PhoneTable]):
         return decoding_seconds(size, self.plan.order)
 
     def table(self, done: Done) -> PhoneTable:
-        corpus, plan = self.corpus, self.plan
-        cells = [cell for cell in plan.cells() if cell in done]
+        cells = [cell for cell in self.plan.cells() if cell in done]
         return {
+            **self.corpus_report({**asdict(self.plan), "systems": list(self.plan.systems)}, done),
             "schema": SCHEMA,
-            "corpus": corpus.name,
-            "digest": self.parts.fingerprint,
-            "synthetic": corpus.synthetic,
-            "level": plan.level,
             "phones": len(self.task.classes),
-            "states": len(corpus.state_names),
-            "speakers": len(set(corpus.speakers)),
-            "frames": corpus.frames,
-            "utterances": {part: len(corpus.which(part)) for part in ("train", "valid", "test")},
+            "utterances": {part: len(self.corpus.which(part)) for part in PART_NAMES},
             "rows": [_row(cell, *done[cell]) for cell in cells],
             "comparisons": comparisons({cell.column: evaluation_of(done[cell][1], self.task) for cell in cells}),
-            "settings": {**asdict(plan), "systems": list(plan.systems), "changes": dict(plan.changes)},
-            "notes": list(corpus.notes),
-            "complete": len(cells) == len(plan.systems),
-            "echolearn": __version__,
         }
 
     def write(self, out: Path, table: PhoneTable) -> None:

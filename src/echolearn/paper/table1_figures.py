@@ -83,7 +83,7 @@ def _learning_curves(table: Table, results: Results) -> Figure | None:
             history = result["history"] if result else []
             if history and "valid_error" in history[0]:
                 y = [r["valid_error"] for r in history]
-                curves.append(Curve(TITLES[column].short.replace("\n", " "), y))
+                curves.append(Curve(TITLES[column].head, y))
         if curves:
             panels[f"{row['units']:,} units"] = curves
     if not panels:

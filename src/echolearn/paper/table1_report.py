@@ -97,6 +97,10 @@ class Title(NamedTuple):
     short: str
     long: str
 
+    @property
+    def head(self) -> str:
+        return self.short.replace("\n", " ")
+
 
 TITLES: dict[str, Title] = {
     "esn": Title("fixed\nESN", "fixed ESN"),
@@ -181,7 +185,7 @@ def settings_summary(table: Table) -> str:
 
 def error_head(table: Table) -> list[str]:
     """Return the head of the table of test errors."""
-    titles = [TITLES[c].short.replace("\n", " ") for c in shown_columns(table)]
+    titles = (TITLES[c].head for c in shown_columns(table))
     return ["units", *titles, *(title.replace("\n", " ") for _, title in shown_gains(table).values())]
 
 
