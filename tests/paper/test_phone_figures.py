@@ -96,7 +96,7 @@ def test_phones_of_both_sides_are_marked_by_the_alignment(spoken: Corpus) -> Non
 
     model: Any = Network()
     system = ReportedSystem("x", {}, found, [], {"a": heard}, lambda: model)  # type: ignore[typeddict-item]
-    shown = phone_figures.decoded(one, 0, task, system, model, samples=None)
+    shown = phone_figures.decoded(one, 0, task, system, model=model, samples=None)
     assert [(s.name, s.start, s.kind) for s in shown.spoken] == [
         ("sil", 0, "silence"),
         ("aa", 10, "right"),
