@@ -33,7 +33,7 @@ class Workshop:
             if asyncio.iscoroutine(read):
                 read.close()
             raise busy(f"{self._running} requests are being answered, as many as this service takes; ask again soon.")
-        self._take()
+        self._count(1)
         future: Future[Answer] | None = None
         try:
             question = await read
@@ -45,10 +45,10 @@ class Workshop:
             raise busy(f"the answer took more than {seconds:g} s; ask about fewer frames.", "time") from None
         finally:
             if future is None or future.cancel() or future.done():
-                self._give()
+                self._count(-1)
             else:
                 loop = asyncio.get_running_loop()
-                future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._give))
+                future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._count, -1))
 
     async def step(self, work: Callable[[Question], Answer], question: Question, seconds: float) -> Answer:
         """Return a step of a stream that is expected to take so many seconds.
@@ -60,14 +60,9 @@ class Workshop:
         return await asyncio.get_running_loop().run_in_executor(self._streams, work, question)
 
     def close(self) -> None:
-        """Wait for the threads to end."""
         self._requests.shutdown(cancel_futures=True)
         self._streams.shutdown(cancel_futures=True)
 
-    def _take(self) -> None:
-        self._running += 1
-        self._metrics.running.set(self._running)
-
-    def _give(self) -> None:
-        self._running -= 1
+    def _count(self, more: int) -> None:
+        self._running += more
         self._metrics.running.set(self._running)
