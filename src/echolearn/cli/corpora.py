@@ -13,7 +13,6 @@ from echolearn.validation import Array
 
 
 def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
-    """Return the corpus that the options of a command name."""
     with stage_progress(stderr()) as progress:
         try:
             return open_corpus(
@@ -31,7 +30,6 @@ def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
 
 
 def part_features(corpus: Corpus, part: str) -> tuple[list[str], list[Array]]:
-    """Return the names and features of a part's utterances."""
     which = corpus.which(part)
     if not which:
         raise ValueError(f"{corpus.name} has no utterances of the {part} part.")

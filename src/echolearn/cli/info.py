@@ -70,14 +70,12 @@ LEARNED = {"none": "nothing but the readout", "input": "W", "both": "W and W_rec
 
 
 def describe_file(path: Path) -> str:
-    """Return with which version a file was saved, how large it is, and when it was last changed."""
     about = path.stat()
     changed = datetime.fromtimestamp(about.st_mtime).astimezone().strftime("%Y-%m-%d %H:%M %Z")
     return f"saved by echolearn {saved_by(path)}; {about.st_size:,} bytes, last changed {changed}"
 
 
 def describe_model(model: SingleEstimator | StackEstimator | Pipeline, path: Path | str) -> str:
-    """Return kind, sizes, features, classes, ridge, training and settings of a fitted model."""
     if isinstance(model, Pipeline):
         *steps, (_, network) = model.steps
         names = [type(step.transformer_ if isinstance(step, FrameWise) else step).__name__ for _, step in steps]
@@ -104,7 +102,6 @@ def _size(model: SingleEstimator | StackEstimator) -> str:
 
 
 def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
-    """Return what the answers of a model are."""
     if isinstance(model, ESNForecaster):
         season = "no season" if model.season_ is None else f"season {' and '.join(map(str, model.season_))}"
         method = model.method_.replace("_", " ")
@@ -117,7 +114,6 @@ def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
 
 
 def _network_lines(model: SingleEstimator) -> list[str]:
-    """Return weights, readout and training of one network."""
     network, history = model.model_.network, model.history_
     reservoir = network.reservoir
     learned = LEARNED[model.learn if history else "none"]
@@ -142,7 +138,6 @@ def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> st
 
 
 def _changed_settings(model: SingleEstimator | StackEstimator) -> str:
-    """Return the settings of an estimator, or a stack, that are not its defaults."""
     defaults = type(model)().get_params(deep=False)
     settings: Mapping[str, object] = model.get_params(deep=False)
     changed = {name: value for name, value in settings.items() if name != "layers" and not _same(value, defaults[name])}
@@ -174,7 +169,6 @@ EXTRAS = {
 
 
 def describe_recognizer(recognizer: Recognizer, path: Path) -> str:
-    """Return what a recogniser recognises and how, and its network."""
     phones, words = recognizer.phones, recognizer.words
     lines = [
         f"{path}: recogniser of {len(phones.phones)} phones"
@@ -206,7 +200,6 @@ def _weights_text(weights: DecodingWeights) -> str:
 
 
 def describe_corpus(corpus: Corpus) -> str:
-    """Return frames, utterances and speakers of every part of a corpus."""
     lines = [f"{corpus.name}{' (synthetic speech)' if corpus.synthetic else ''}: {len(corpus.state_names)} states"]
     for part, frames in corpus.frames.items():
         which = corpus.which(part)
@@ -217,7 +210,6 @@ def describe_corpus(corpus: Corpus) -> str:
 
 
 def describe_installation() -> str:
-    """Return versions, threads, the cache, and which optional packages are installed."""
     versions = ", ".join(f"{n} {importlib.metadata.version(n)}" for n in ("numpy", "scipy", "numba", "scikit-learn"))
     cache = default_cache()
     size = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) if cache.is_dir() else 0

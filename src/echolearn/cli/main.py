@@ -37,10 +37,8 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """The commands of `COMMANDS`; the module of one is imported when it is called or asked for its own help.
-
-    Expected errors become one message and exit code 2, Ctrl-C one line and exit code 130; others keep their traceback.
-    """
+    """The commands of `COMMANDS`; the module of one is imported when it is called or asked for its own help. Expected
+    errors become one message and exit code 2, Ctrl-C one line and exit code 130; others keep their traceback."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

@@ -113,11 +113,8 @@ ARRAY_ENDINGS = (".npy", ".npz")
 
 @dataclass(frozen=True, eq=False)
 class FrameFile:
-    """The frames of a file, one array (steps, features) per sequence.
-
-    rows: where the steps of each sequence stand in the file. names: of the sequences, and column: what separates them;
-    None where the file is one sequence. notes: on how the file was read.
-    """
+    """The frames of a file, one array (steps, features) per sequence; rows: where they stand in the file. names: of the
+    sequences, None where the file is one; column: what separates them; notes: on how the file was read."""
 
     X: list[Array]
     rows: list[Array]

@@ -20,15 +20,12 @@ EpochRow = dict[str, float]  # a row of an estimator's history_
 
 
 def stderr() -> Console:
-    """Return a console that writes to the standard error stream."""
     return Console(stderr=True)
 
 
 class TimeLeft(Generic[Job]):
-    """The seconds left for a set of jobs, from the work done so far and the time it took.
-
-    `work` is the work of each job, in any unit; `now` returns the time in seconds.
-    """
+    """The seconds left for a set of jobs, from the work done so far and the time it took. `work` is the work of each
+    job, in any unit; `now` returns the time in seconds."""
 
     def __init__(self, work: Mapping[Job, float], now: Callable[[], float] = time.perf_counter):
         self.left, self.now = dict(work), now
@@ -38,7 +35,6 @@ class TimeLeft(Generic[Job]):
         self.share, self.first, self.started = 0.0, 0.0, 0.0
 
     def start(self, job: Job) -> None:
-        """Start the clock of a job."""
         self.job, self.share, self.first, self.started = job, 0.0, 0.0, self.now()
 
     def epoch(self, number: int, epochs: int) -> None:
@@ -56,7 +52,6 @@ class TimeLeft(Generic[Job]):
         self.job = None
 
     def of_job(self) -> float | None:
-        """Return the seconds left for the running job, None where they are unknown."""
         if self.job is None or self.share <= self.first:
             return None
         return (self.now() - self.started) / (self.share - self.first) * (1 - self.share)
@@ -165,7 +160,6 @@ class FitDisplay(Display):
             self.note(f"{epoch_text(row, self.epochs)}  {time_text(self.left.of_job())}".rstrip())
 
     def stage(self, what: str, done: int, total: int) -> None:
-        """Show work after the fit."""
         if self.bar is None:
             self.bar = _stage_lines(self.console)
         self.bar(what, done, total)

@@ -129,7 +129,6 @@ def open_recognizer(path: Path) -> Recognizer:
 def with_words(
     recognizer: Recognizer, lexicon: Path | None, language_model: Path | None, words_list: Path | None
 ) -> Recognizer:
-    """Return the recogniser with the words of other files."""
     if lexicon is not None or language_model is not None:
         recognizer = recognizer.with_words(
             None if lexicon is None else read_lexicon(lexicon),
@@ -271,7 +270,6 @@ class Destination:
             return (Path(folder) / "results").read_text(encoding="utf-8")
 
     def put_nbest(self, nbest: NBest) -> str:
-        """Write the best hypotheses as JSON and return what to print."""
         found = {name: [{"text": text, "score": score} for text, score in best] for name, best in nbest.items()}
         text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
         if self.path is None:

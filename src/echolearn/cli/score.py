@@ -90,9 +90,7 @@ class TranscriptFile:
 
 def read_any(path: Path, level: str = "words") -> TranscriptFile:
     """Read a CTM, STM, MLF or JSON file, a TextGrid or a folder of them, or a list of transcripts, by its ending.
-
-    level: words or phones, where a file has both.
-    """
+    level: words or phones, where a file has both."""
     kind = path.suffix.lower()
     if path.is_dir():
         return TranscriptFile(_textgrids(path, level))
@@ -221,7 +219,6 @@ class Score:
 
 
 def _sort(pair: Pair) -> str:
-    """Return what sort of error a pair of a true and a recognised token is."""
     return "insertions" if pair[0] is None else "deletions" if pair[1] is None else "substitutions"
 
 
@@ -244,10 +241,8 @@ def score_transcripts(
     ignore: tuple[str, ...] | None,
     case: bool,
 ) -> Score:
-    """Compare a hypothesis with its reference; ValueError if they have no utterance in common.
-
-    phone_map: "39", "48" or a file; ignore: tokens that do not count, None: silences; case: whether it matters.
-    """
+    """Compare a hypothesis with its reference; ValueError if they have no utterance in common. phone_map: "39", "48" or
+    a file; ignore: tokens that do not count, None: silences; case: whether it matters."""
 
     def prepared(tokens: Iterable[str]) -> list[str]:
         return list(tokens) if case else [token.lower() for token in tokens]
@@ -271,7 +266,6 @@ def score_transcripts(
 
 
 def _phone_map(word: str, transcripts: Iterable[Sequence[str]], case: bool) -> dict[str, str | None]:
-    """Return the classes of all tokens by TIMIT's 39 or 48 phones or by a file."""
     if word in ("39", "48"):
         return level_map(f"phone{word}", {token for tokens in transcripts for token in tokens})
     found = read_phone_map(Path(word))
@@ -279,10 +273,8 @@ def _phone_map(word: str, transcripts: Iterable[Sequence[str]], case: bool) -> d
 
 
 def _matched(reference: Tokens, hypothesis: Tokens) -> tuple[Tokens, int]:
-    """Return the hypotheses by the names of the reference, and how many belong to none.
-
-    If no name is the same, the last parts of names are compared: an4/ann/u1 and u1 are one utterance.
-    """
+    """Return the hypotheses by the names of the reference, and how many belong to none. If no name is the same, the
+    last parts of names are compared: an4/ann/u1 and u1 are one utterance."""
     found = {name: hypothesis[name] for name in reference if name in hypothesis}
     if not found:
         short = {name.rpartition("/")[2]: name for name in hypothesis}
@@ -313,7 +305,6 @@ def read_speakers(path: Path) -> dict[str, str]:
 
 
 def comparison_text(first: Score, second: Score, other: str) -> str:
-    """Return how two hypotheses differ, by the matched-pairs test."""
     found = matched_pairs(first.evaluation, second.evaluation)
     better = "fewer" if found.difference > 0 else "more"
     difference = f"{100 * abs(found.difference):.2f} % {better} errors than {other}"

@@ -147,17 +147,14 @@ def fit_and_save(
 
 
 def training_summary(result: FitResult, corpus: Corpus) -> str:
-    """Return the errors and the time of a fit in one line."""
     test, valid = 100 * result["test_error"], 100 * result["valid_error"]
     duration = f"{result['epochs']} epochs in {clock(result['seconds'])}"
     return f"state error{_kind(corpus.synthetic)}: test {test:.1f} %, valid {valid:.1f} %, {duration}"
 
 
 def check_word_files(purpose: str, lexicon: Path | None, language_model: Path | None) -> NGramModel | None:
-    """Read the files of words before anything slow begins, and return the language model.
-
-    ValueError for files that a network of states does not need, CorpusError for what is wrong with them.
-    """
+    """Read the files of words before anything slow begins, and return the language model. ValueError for files that a
+    network of states does not need, CorpusError for what is wrong with them."""
     if purpose != "recognition" and (lexicon or language_model):
         raise ValueError(f"{lexicon or language_model} is for recognition of words; add --for recognition")
     if lexicon is not None:
@@ -166,10 +163,8 @@ def check_word_files(purpose: str, lexicon: Path | None, language_model: Path | 
 
 
 def words_for(corpus: Corpus, lexicon: Path | None, language_model: Path | None) -> Lexicon | None:
-    """Return the lexicon of a file, or else that of the corpus.
-
-    ValueError if it has a phone without a frame in the training part: no network can learn such a phone.
-    """
+    """Return the lexicon of a file, or else that of the corpus. ValueError if it has a phone without a frame in the
+    training part: no network can learn such a phone."""
     path = lexicon or (Path(corpus.lexicon) if corpus.lexicon else None)
     if path is None:
         if language_model is not None:
@@ -225,8 +220,6 @@ def evaluate(*, model: Path, part: str, as_json: bool, **corpus_settings: Unpack
 
 
 class Confusion(NamedTuple):
-    """Frames of one phone that were recognised as another."""
-
     spoken: str
     recognised: str
     frames: int
@@ -246,7 +239,6 @@ class Evaluation:
     confusions: list[Confusion]
 
     def as_json(self) -> dict[str, object]:
-        """Return what `echolearn evaluate --json` prints."""
         return {
             "corpus": self.corpus,
             "synthetic": self.synthetic,
@@ -259,7 +251,6 @@ class Evaluation:
         }
 
     def as_text(self) -> str:
-        """Return what `echolearn evaluate` prints."""
         confusions = ", ".join(f"{c.spoken} as {c.recognised} ({c.frames})" for c in self.confusions)
         lines = [
             f"state error{_kind(self.synthetic)}: {self.part} {100 * self.state_error:.1f} %",

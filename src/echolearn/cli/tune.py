@@ -60,9 +60,7 @@ def tune_on_corpus(
     corpus: Corpus, estimator: ESNClassifier, out: Path, trials: int, chosen: Mapping[str, object]
 ) -> Tuning:
     """Fit trials on the training part, score them on the validation part, and write the result to the folder `out`.
-
-    `chosen` are the settings that the user chose; `best.toml` repeats them beside those that were found.
-    """
+    `chosen` are the settings that the user chose; `best.toml` repeats them beside those that were found."""
     check_parameters(flat_settings(estimator))
     parts = CorpusParts.load(corpus)
     if not parts.valid_known[0]:

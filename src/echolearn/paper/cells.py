@@ -37,7 +37,6 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of its files."""
         return f"{self.column}-{self.units}-{self.seed}"
 
 
@@ -60,11 +59,8 @@ class Outcome(NamedTuple):
 
 
 class Progress(Protocol):
-    """Receives the progress of an experiment.
-
-    `fits` and `decoding` are the work of each fit and of decoding the answers of a network, in the same unit; `done`
-    counts the epochs of all layers; `reused` marks a cell of an earlier run.
-    """
+    """Receives the progress of an experiment. `fits` and `decoding` are the work of each fit and of decoding, in the same
+    unit; `done` counts the epochs of all layers; `reused` marks a cell of an earlier run."""
 
     def note(self, text: str) -> object: ...
     def plan(self, fits: Mapping[Cell, float], decoding: float) -> object: ...
@@ -91,7 +87,6 @@ def _settings(one: object) -> Mapping[str, object] | None:
 
 
 def costs_of(plan: Plan, size: CorpusSize, rates: Rates) -> dict[Cell, Cost]:
-    """Return the cost of every cell."""
     return {cell: cost_of_cell(plan.estimator(cell), size, rates) for cell in plan.cells()}
 
 
@@ -100,10 +95,8 @@ def _checksum(result: Mapping[str, object]) -> str:
 
 
 class CellStore(Generic[Fit]):
-    """A folder with one JSON file and one model file per cell, and a checkpoint folder for the one being fitted.
-
-    Beside a cell there may be scores of its network, each a JSON file with a fingerprint of what it depends on.
-    """
+    """A folder with one JSON file and one model file per cell, and a checkpoint folder for the one being fitted. Beside
+    a cell there may be scores of its network, each a JSON file with a fingerprint of what it depends on."""
 
     def __init__(self, folder: Path, note: Note):
         self.folder, self.note = folder, note
@@ -144,11 +137,9 @@ class CellStore(Generic[Fit]):
         write_atomically(self.folder / f"{name}.{kind}.json", json.dumps(content, indent=1).encode())
 
     def checkpoint(self, name: str, fingerprint: str) -> Path:
-        """Return the folder in which the fit of a cell keeps its state."""
         return self.folder / f"{name}-{fingerprint}.checkpoint"
 
     def save(self, name: str, fit: Fit, model: StateClassifier) -> None:
-        """Write a finished cell and remove its checkpoints."""
         model.save(self.model_path(name))
         content = {"sha256": _checksum(fit), "cell": fit}
         write_atomically(self.folder / f"{name}.json", json.dumps(content, indent=1).encode())
@@ -225,10 +216,8 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
         return 0.0
 
     def run(self, out: Path, *, force: bool) -> Table:
-        """Compute the cells that are not kept yet, or all of them with `force`, and return the table.
-
-        After every cell the tables on disk hold all that is known.
-        """
+        """Compute the cells that are not kept yet, or all of them with `force`, and return the table. After every cell
+        the tables on disk hold all that is known."""
         for note in (*self.corpus.notes, *self.parts.notes):
             self.progress.note(note)
         cells, size = self.plan.cells(), CorpusSize.of(self.corpus)
@@ -253,7 +242,6 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
         return table
 
     def fingerprint(self, cell: Cell) -> str:
-        """Return a hash of what the fit of a cell depends on."""
         return fit_fingerprint(self.plan.estimator(cell), self.parts.fingerprint)
 
     def _computed(self, cell: Cell, fit: Fit | None) -> tuple[Fit, Score]:

@@ -32,7 +32,6 @@ class CorpusSize:
 
     @classmethod
     def of(cls, corpus: Corpus) -> CorpusSize:
-        """Return the size of a corpus."""
         frames, inputs = corpus.frames, corpus.features[0].shape[1]
         lengths = np.array([len(corpus.labels[k]) for k in corpus.which("train")])
         states = len(corpus.state_names)

@@ -50,10 +50,8 @@ PIXELS_PER_LETTER = 7  # of a phone's name
 
 @dataclass(frozen=True)
 class ReportedSystem:
-    """The results of a system that the report shows; `load` returns its network.
-
-    recognised: of each test utterance the phones with their first frame and the one after their last.
-    """
+    """The results of a system that the report shows; `load` returns its network. recognised: of each test utterance the
+    phones with their first frame and the one after their last."""
 
     name: str
     row: PhoneRow
@@ -64,7 +62,6 @@ class ReportedSystem:
 
 
 def draw_figures(corpus: Corpus, task: PhoneScoring, systems: Sequence[ReportedSystem]) -> list[Figure]:
-    """Return the figures of the report; none where matplotlib is missing."""
     if not can_draw() or not systems:
         return []
     best = best_system(systems)
@@ -229,9 +226,7 @@ def _errors_by_speaker(best: ReportedSystem) -> list[Figure]:
 
 def confusion_table(evaluation: Evaluation, phones: Sequence[str]) -> tuple[Array, list[str], list[str]]:
     """Return how often each phone (rows, and last what was inserted) was recognised as each (last: as nothing).
-
-    Silences, and phones that occur on neither side, have no row or column.
-    """
+    Silences, and phones that occur on neither side, have no row or column."""
     pairs = [pair for pairs in evaluation.alignments.values() for pair in pairs]
     spoken = [p for p in phones if p not in SILENCES and any(true == p for true, _ in pairs)]
     recognised = [p for p in phones if p not in SILENCES and any(p in pair for pair in pairs)]
@@ -256,11 +251,8 @@ def _confusions(task: PhoneScoring, best: ReportedSystem) -> Figure:
 
 
 def shown_utterances(corpus: Corpus, evaluation: Evaluation) -> dict[str, int]:
-    """Return test utterances to show, each once: the shortest, the one of median length and the worst.
-
-    The worst has the largest phone error among those of at least `MIN_PHONES` phones; utterances longer than
-    `MAX_SHOWN_SECONDS` are shown only where there are no others.
-    """
+    """Return test utterances to show: the shortest, the one of median length and the worst of at least `MIN_PHONES`
+    phones, each once; utterances longer than `MAX_SHOWN_SECONDS` only where there are no others."""
     which = [k for k in corpus.which("test") if evaluation.alignments[corpus.utterances[k]]] or corpus.which("test")
     short = [k for k in which if len(corpus.labels[k]) <= MAX_SHOWN_SECONDS * FRAMES_PER_SECOND] or which
     by_length = sorted(short, key=lambda k: len(corpus.labels[k]))
@@ -312,8 +304,6 @@ class Segment:
 
 @dataclass(frozen=True)
 class DecodedUtterance(ShownUtterance):
-    """An utterance with the phones of both sides."""
-
     spoken: Sequence[Segment]
     recognised: Sequence[Segment]
 

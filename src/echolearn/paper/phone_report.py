@@ -57,8 +57,6 @@ class PartScore(TypedDict):
 
 
 class PhoneRow(TypedDict):
-    """One system."""
-
     system: str
     units: int
     bidirectional: bool
@@ -113,12 +111,10 @@ def system_rows(table: PhoneTable) -> list[list[str]]:
 
 
 def corpus_summary(table: PhoneTable) -> str:
-    """Return the corpus with its size in one line."""
     return f"{corpus_text(table)}, {table['speakers']} speakers"
 
 
 def scoring_text(table: PhoneTable) -> str:
-    """Return how errors were counted."""
     test = table["rows"][0]["test"]["reference_phones"] if table["rows"] else 0
     return (
         f"Scored in {LEVELS[table['level']]}: {table['phones']}, silence included, which does not count as a phone"
@@ -128,7 +124,6 @@ def scoring_text(table: PhoneTable) -> str:
 
 
 def _ngram(table: PhoneTable) -> str:
-    """Return which phone n-gram the decoders have."""
     orders = sorted({row["order"] for row in table["rows"]})
     if table["settings"]["order"] is not None or len(orders) == 1:
         return f"Phone {orders[0] if orders else table['settings']['order']}-gram"
@@ -164,7 +159,6 @@ def comparison_lines(table: PhoneTable) -> list[str]:
 
 
 def markdown(table: PhoneTable) -> str:
-    """Return the content of `phones.md`."""
     unfinished = "" if table["complete"] else "\nNot all systems are finished yet.\n"
     compared = "".join(f"\n- {line}" for line in comparison_lines(table))
     weights = [
@@ -194,7 +188,6 @@ Notes on the corpus:{notes or " none"}
 
 
 def plain_text(table: PhoneTable) -> str:
-    """Return the table for a terminal."""
     lines = [
         f"Phone error: {corpus_summary(table)}",
         *aligned(SYSTEM_HEAD, system_rows(table)),
@@ -204,13 +197,11 @@ def plain_text(table: PhoneTable) -> str:
 
 
 def write_phone_table(out: Path, table: PhoneTable) -> None:
-    """Write `phones.json` and `phones.md` to the folder `out`, each of them atomically."""
     write_atomically(out / "phones.json", (json.dumps(table, indent=1, allow_nan=False) + "\n").encode())
     write_atomically(out / "phones.md", markdown(table).encode())
 
 
 def phone_page(table: PhoneTable, figures: Sequence[Figure]) -> str:
-    """Return the page: the systems, what learning gains, utterances with their sound, and where the errors are."""
     compared = "".join(f"<li>{html.escape(line)}</li>" for line in comparison_lines(table))
     total = sum(row["seconds"] + row["decoding_seconds"] for row in table["rows"])
     names = "".join(f"<li>{r['system']}: {html.escape(SYSTEM_NAMES[r['system']])}</li>" for r in table["rows"])

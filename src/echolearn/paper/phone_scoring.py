@@ -94,7 +94,6 @@ class PhoneScoring:
 
     @cached_property
     def trigram_decoder(self) -> Decoder:
-        """The same with a phone trigram."""
         return learn_phone_task(self.train_labels, self.names, order=3).decoder()
 
     @cached_property
@@ -137,11 +136,8 @@ def part_probabilities(model: StateClassifier, corpus: Corpus, part: str) -> dic
 
 
 def state_probabilities(model: StateClassifier, X: Sequence[Array], names: Sequence[str]) -> list[NDArray[np.float32]]:
-    """Return probabilities (frames, len(names)) of utterances.
-
-    The classes of a network are sorted by name, and states without a training frame are not among them: columns are
-    found by name, and a state that the network does not know has probability 0.
-    """
+    """Return probabilities (frames, len(names)) of utterances. The classes of a network are sorted by name: columns are
+    found by name, and a state that the network does not know, without a training frame, has probability 0."""
     column = {name: k for k, name in enumerate(names)}
     classes = [str(name) for name in model.classes_]
     unknown = [name for name in classes if name not in column]
@@ -157,17 +153,14 @@ def state_probabilities(model: StateClassifier, X: Sequence[Array], names: Seque
 
 
 def recognise(decoder: Decoder, probabilities: Probabilities) -> dict[str, list[Token]]:
-    """Return the phones of all utterances."""
     return {name: decoder.decode(P) for name, P in probabilities.items()}
 
 
 def frame_errors(
     corpus: Corpus, part: str, probabilities: Probabilities, phone_map: PhoneMap | None
 ) -> tuple[float, float]:
-    """Return the shares of a part's frames with a wrong state, and with a wrong phone.
-
-    Frames of a phone that the map leaves out (TIMIT's glottal stop) do not count for the second.
-    """
+    """Return the shares of a part's frames with a wrong state, and with a wrong phone. Frames of a phone that the map
+    leaves out (TIMIT's glottal stop) do not count for the second."""
     which = corpus.which(part)
     spoken = np.concatenate([corpus.labels[k] for k in which])
     found = np.concatenate([probabilities[corpus.utterances[k]].argmax(axis=1) for k in which])
@@ -182,12 +175,8 @@ def frame_errors(
 
 
 def level_errors(model: ESNClassifier, corpus: Corpus, level: str, task: PhoneScoring) -> tuple[float, float]:
-    """Return the errors of a network on valid and test at a level other than that of states.
-
-    Phones are scored by frame, in 48 or 39 classes; segments as shares of segments whose boundaries are known, by what
-    the training labels say of a phone's states and durations; recognition as the phone error of a decoder whose
-    weights are tuned on valid.
-    """
+    """Return the errors of a network on valid and test, at a level other than that of states: by frame, of segments
+    whose boundaries are known, or of a decoder whose weights are tuned on valid."""
     errors, decoder = [], None
     for part in ("valid", "test"):
         P = part_probabilities(model, corpus, part)

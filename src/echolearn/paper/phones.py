@@ -54,8 +54,6 @@ TRIGRAM_WORK = 3  # of decoding with a trigram, in units of that with a bigram
 
 @dataclass(frozen=True)
 class PhonePlan:
-    """The settings of `echolearn phones`."""
-
     systems: tuple[str, ...] = SYSTEMS
     units: int = 300  # of each system; a stack has half of them in each of its two layers
     order: int | None = None  # of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on valid
@@ -64,7 +62,6 @@ class PhonePlan:
     changes: Mapping[str, Any] = field(default_factory=dict)  # of parameters of ESNClassifier, for every system
 
     def estimator(self, cell: Cell) -> StateClassifier:
-        """Return the network of a system, not fitted."""
         settings = {**self.changes, "random_state": cell.seed}
         if cell.column == "stacked":
             layers = [ESNClassifier(n, **settings) for n in (cell.units - cell.units // 2, cell.units // 2)]
@@ -73,7 +70,6 @@ class PhonePlan:
         return ESNClassifier(cell.units, **{**settings, **differs.get(cell.column, {})})
 
     def cells(self) -> list[Cell]:
-        """Return the systems in their order."""
         return [Cell(self.units, system, self.seed) for system in self.systems]
 
     def check(self) -> None:
@@ -109,7 +105,6 @@ def decoding_seconds(size: CorpusSize, order: int | None) -> float:
 
 
 def estimate_text(plan: PhonePlan, size: CorpusSize, rates: Rates | None = None) -> str:
-    """Return a table of the estimated time and memory of every system, and the time of all of them."""
     costs = costs_of(plan, size, rates or cost_model.measured())
     decoding = decoding_seconds(size, plan.order)
     rows = [[c.column, clock(cost.seconds), clock(decoding), memory_text(cost)] for c, cost in costs.items()]
@@ -132,8 +127,6 @@ class ScoredSystem(TypedDict):
 
 @dataclass(frozen=True)
 class Phones(Experiment[MeasuredFit, ScoredSystem, PhoneTable]):
-    """The phone errors of several systems on a corpus."""
-
     plan: PhonePlan
     task: PhoneScoring
 
@@ -190,11 +183,8 @@ class Phones(Experiment[MeasuredFit, ScoredSystem, PhoneTable]):
 
 
 def run(corpus: Corpus, plan: PhonePlan, out: Path, progress: Progress, *, force: bool = False) -> PhoneTable:
-    """Compute the systems that the folder `out` does not hold yet, and return the table.
-
-    A network that is kept is not fitted again where only the level or the order of the n-gram has changed. With
-    `force`, all systems are computed again.
-    """
+    """Compute the systems that the folder `out` does not hold yet, with `force` all of them, and return the table.
+    A network that is kept is not fitted again where only the level or the order of the n-gram has changed."""
     plan.check()
     task = PhoneScoring.of(corpus, plan.level, plan.order)
     check_references(corpus, task)
@@ -269,7 +259,6 @@ def _part_score(found: Evaluation, with_silence: float, by_frame: tuple[float, f
 
 
 def evaluation_of(scored: ScoredSystem, task: PhoneScoring) -> Evaluation:
-    """Return the alignments of the phones that were recognised in the test part."""
     return task.evaluate("test", {name: [Token(*one) for one in rows] for name, rows in scored["recognised"].items()})
 
 

@@ -51,7 +51,6 @@ class Column:
     ensemble: bool = False  # of networks of about ENSEMBLE_UNITS that answer by their mean
 
     def networks(self, units: int) -> int:
-        """Return into how many networks so many units are split."""
         return max(MIN_ENSEMBLE, round(units / ENSEMBLE_UNITS)) if self.ensemble else 1
 
 
@@ -85,7 +84,6 @@ class Plan:
     ours: Settings = field(default_factory=dict)  # replace our defaults; `ensemble` in the columns of ensembles only
 
     def estimator(self, cell: Cell) -> ESNClassifier:
-        """Return the network of a cell, not fitted."""
         column = COLUMNS[cell.column]
         changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
         if not column.paper:
@@ -135,10 +133,8 @@ def plan_of(
 
 
 def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> str:
-    """Return a table of the estimated time and memory of every column, and the time of all cells.
-
-    rates: those of this machine, unless they are given.
-    """
+    """Return a table of the estimated time and memory of every column, and the time of all cells. rates: those of this
+    machine, unless they are given."""
     costs = costs_of(plan, size, rates or cost_model.measured())
     rows = []
     for units in plan.units:
@@ -263,10 +259,8 @@ class Table1(Experiment[FitResult, FitResult, Table]):
 
 
 def run(corpus: Corpus, plan: Plan, out: Path, progress: Progress, *, force: bool = False) -> Table:
-    """Compute the cells that the folder `out` does not hold yet, and return the table.
-
-    Networks that are kept are not fitted again to be scored at another level. With `force`, all cells are computed.
-    """
+    """Compute the cells that the folder `out` does not hold yet, and return the table. Networks that are kept are not
+    fitted again to be scored at another level. With `force`, all cells are computed."""
     plan.check()
     out.mkdir(parents=True, exist_ok=True)
     parts, store = CorpusParts.load(corpus), CellStore[FitResult](out / "cells", progress.note)

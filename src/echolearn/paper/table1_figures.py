@@ -126,7 +126,6 @@ def _largest_pair(results: Results, fixed: str, learned: Sequence[str]) -> tuple
 
 
 def best_cell(results: Results) -> str:
-    """Return the name of the cell with the smallest validation error."""
     return min(results, key=lambda name: results[name]["valid_error"])
 
 
@@ -185,10 +184,8 @@ def picture_of(X: Array, samples: Array | None) -> tuple[Array, str]:
 
 
 def shown_posteriors(P: Array, phones: Sequence[str | None], named: Sequence[str]) -> tuple[Array, list[str]]:
-    """Return the probabilities of phones, and their names; phones: of each column of P, None: of none.
-
-    Shown, from the top, are the phones that are named, then those the network wrongly held likely.
-    """
+    """Return the probabilities of phones, and their names; phones: of each column of P, None: of none. Shown, from the
+    top, are the phones that are named, then those the network wrongly held likely."""
     found: dict[str, Array] = {name: np.zeros(len(P)) for name in named}
     for column, name in enumerate(phones):
         if name is not None:
@@ -241,9 +238,7 @@ class Curve:
 @dataclass(frozen=True)
 class ShownUtterance:
     """An utterance as it is drawn: picture (frames, rows), posteriors (frames, phones) and the names of these phones.
-
-    The picture is the spectrogram, or the features where there is no sound.
-    """
+    The picture is the spectrogram, or the features where there is no sound."""
 
     picture: Array
     picture_label: str
@@ -264,7 +259,6 @@ class Utterance(ShownUtterance):
 
 
 def errors_by_column(ticks: Sequence[str], curves: Sequence[Curve]) -> str:
-    """Draw the test error by column of the table, one line per number of units."""
     with styled_figure("errors", (6.6, 3.9)) as figure:
         axes = figure.subplots()
         for k, curve in enumerate(curves):
@@ -296,7 +290,6 @@ def _error_curve(axes: Axes, curve: Curve, colour: str, *, label_above: bool) ->
 
 
 def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
-    """Draw the validation error by epoch, one panel per number of units."""
     from matplotlib.ticker import MaxNLocator
 
     with styled_figure("learning", (max(4.2, 3.3 * len(panels)), 3.75)) as figure:
@@ -313,14 +306,12 @@ def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
 
 
 def percent_axis(axis: Axis) -> None:
-    """Label an axis of fractions in per cent."""
     from matplotlib.ticker import PercentFormatter
 
     axis.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
 def eigenvalues(spectra: Mapping[str, tuple[Array, Array]]) -> str:
-    """Draw the eigenvalues of W_rec in the complex plane, before and after learning, one panel per title."""
     from matplotlib.patches import Circle
 
     with styled_figure("eigenvalues", (4.8 * len(spectra), 4.9)) as figure:
@@ -362,7 +353,6 @@ def draw_picture(axes: Axes, shown: ShownUtterance) -> None:
 
 
 def draw_posteriors(axes: Axes, shown: ShownUtterance) -> None:
-    """Draw the probability of every phone over time."""
     _draw_over_time(axes, shown.posteriors, shown.seconds, "magma", (0, 1))
     axes.set_yticks(np.arange(len(shown.names)) + 0.5, shown.names, fontsize=8, parse_math=False)
     axes.set(ylabel="posterior by phone", xlabel="seconds")

@@ -44,8 +44,6 @@ class Row(TypedDict):
 
 
 class PaperRow(TypedDict):
-    """A row of the paper's table."""
-
     units: int
     test_error: dict[str, float]
     relative_gain: float
@@ -184,7 +182,6 @@ def settings_summary(table: Table) -> str:
 
 
 def error_head(table: Table) -> list[str]:
-    """Return the head of the table of test errors."""
     titles = (TITLES[c].head for c in shown_columns(table))
     return ["units", *titles, *(title.replace("\n", " ") for _, title in shown_gains(table).values())]
 
@@ -196,7 +193,6 @@ def shown_gains(table: Table) -> dict[str, tuple[str, str]]:
 
 
 def gains(table: Table, row: Row) -> list[float | None]:
-    """Return the gains of a row that are shown."""
     values: Mapping[str, object] = row
     return [cast("float | None", values.get(name)) for name in shown_gains(table)]
 
@@ -223,7 +219,6 @@ def paper_rows(table: Table) -> list[list[str]]:
 
 
 def detail_rows(table: Table) -> list[list[str]]:
-    """Return one row per number of units and column: errors, time, memory and spectral radius."""
     return [
         _detail_row(row["units"], column, row["columns"][column])
         for row in table["rows"]
@@ -267,7 +262,6 @@ def headline(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """Return the content of `table1.md`."""
     unfinished = "" if table["complete"] else "\nNot all cells are finished yet.\n"
     notes = "".join(f"\n- {note}" for note in table["notes"])
     return f"""# Table 1: {level_of(table).title}, in per cent
@@ -318,7 +312,6 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def plain_text(table: Table) -> str:
-    """Return the table for a terminal, with the paper's below it."""
     level = "" if level_of(table) is LEVELS["state"] else f", {level_of(table).title}"
     ours = [f"Test error in per cent{level}: {corpus_summary(table)}", *aligned(error_head(table), error_rows(table))]
     paper = [f"The paper's results, on TIMIT ({paper_note(table)})", *aligned(PAPER_HEAD, paper_rows(table))]
@@ -326,14 +319,12 @@ def plain_text(table: Table) -> str:
 
 
 def write_tables(out: Path, table: Table) -> None:
-    """Write `table1.json`, `table1.md` and `table1.csv` to the folder `out`, each of them atomically."""
     write_atomically(out / "table1.json", (json.dumps(table, indent=1) + "\n").encode())
     write_atomically(out / "table1.md", markdown(table).encode())
     write_atomically(out / "table1.csv", comma_separated(table).encode())
 
 
 def table_page(table: Table, figures: Sequence[Figure]) -> str:
-    """Return the page: the table, the paper's, the figures, and what every cell took."""
     total = sum(e["seconds"] * len(e["seeds"]) for row in table["rows"] for e in row["columns"].values())
     corpus, settings = html.escape(corpus_summary(table)), html.escape(settings_summary(table))
     note = f"""{level_of(table).title.capitalize()} on {corpus}.{settings}
@@ -363,7 +354,6 @@ def page_head(table: CorpusReport, name: str, title: str, lead: str, note: str) 
 
 
 def page_foot(table: CorpusReport) -> str:
-    """Return the notes on the corpus."""
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in table["notes"])
     return f"<footer><h2>Corpus</h2><ul>{notes}</ul></footer>"
 

@@ -31,10 +31,8 @@ _SECURITY_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-s
 
 
 class Service:
-    """A model, its limits, and the state that all requests share: metrics, threads, and whether it is stopping.
-
-    page: at `/`, with its own content policy, as those of `echolearn page` have; until there is one, what /model says.
-    """
+    """A model, its limits, and the state that all requests share: metrics, threads, and whether it is stopping. page:
+    at `/`, with its own content policy, as those of `echolearn page` have; until there is one, what /model says."""
 
     def __init__(self, model: ServedModel, limits: Limits, access: Access) -> None:
         self.model, self.limits, self.access = model, limits, access

@@ -242,10 +242,8 @@ def _number(field: str) -> float:
 
 
 def parse_npy(body: bytes, n: int) -> Query:
-    """Return the sequence (steps, n), or the sequences (k, steps, n), of a .npy file. Nothing is unpickled.
-
-    The bytes that the header promises are compared with those that are there before any array is made.
-    """
+    """Return the sequence (steps, n), or the sequences (k, steps, n), of a .npy file. Nothing is unpickled. The bytes
+    that the header promises are compared with those that are there before any array is made."""
     file = io.BytesIO(body)
     try:
         version = np.lib.format.read_magic(file)
@@ -272,9 +270,7 @@ def parse_npy(body: bytes, n: int) -> Query:
 
 def parse_message(message: str | bytes, n: int) -> tuple[Array, bool] | str:
     """Return the frames (k, n) of a message of a stream and whether it is a single one; or the command it carries.
-
-    Numbers that are not finite are left to the stream, which knows whether it can fill gaps.
-    """
+    Numbers that are not finite are left to the stream, which knows whether it can fill gaps."""
     if isinstance(message, bytes):
         if len(message) == 0 or len(message) % (4 * n):
             raise not_acceptable(
@@ -292,7 +288,6 @@ def parse_message(message: str | bytes, n: int) -> tuple[Array, bool] | str:
 
 
 def command_of(value: dict[str, object], known: Sequence[str]) -> str:
-    """Return the command of a message {"command": ...}."""
     command = value.get("command")
     if set(value) != {"command"} or not isinstance(command, str) or command not in known:
         choices = " or ".join(f'{{"command": "{name}"}}' for name in known)
@@ -314,7 +309,6 @@ def answer(model: NetworkModel, query: Query) -> Json:
 
 
 def described(about: About, rows: Array) -> Json:
-    """Return labels and probabilities, or values, of the rows (k, n_out) of one sequence."""
     if not np.isfinite(rows).all():
         raise not_acceptable("the answers are not finite: X holds numbers that are too large for this model.")
     if about.task not in ("classes", "labels"):

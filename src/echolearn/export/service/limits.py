@@ -22,8 +22,6 @@ _BUCKET_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a service."""
-
     body_bytes: int = 8 * 2**20
     message_bytes: int = 2**20  # of a stream
     header_bytes: int = 16 * 2**10
@@ -68,13 +66,10 @@ def not_acceptable(message: str) -> Refusal:
 
 
 def busy(message: str, reason: str = "busy") -> Refusal:
-    """Return the refusal of a request for which there is no room now."""
     return Refusal(503, reason, message, {"Retry-After": "1"})
 
 
 class Metrics:
-    """The counters of one service."""
-
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)

@@ -23,11 +23,8 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class About:
-    """The description that `GET /model` returns.
-
-    task: "classes", "labels" of which several may hold, "values", "forecast" or "speech". per_step: one answer per
-    frame, otherwise one per sequence. classes, feature_names: empty if there are none.
-    """
+    """The description that `GET /model` returns. task: "classes", "labels" of which several may hold, "values",
+    "forecast" or "speech"; per_step: one answer per frame, otherwise one per sequence."""
 
     estimator: str
     task: str
@@ -50,10 +47,8 @@ class FrameStream(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A parsed request: sequences (steps, n_features), whether they are a list, and steps to forecast.
-
-    sequences: None for a forecast that continues the training series.
-    """
+    """A parsed request: sequences (steps, n_features), whether they are a list, and steps to forecast. sequences: None
+    for a forecast that continues the training series."""
 
     sequences: list[Array] | None
     many: bool
@@ -62,11 +57,8 @@ class Query:
 
 @dataclass(frozen=True)
 class NetworkModel:
-    """A network that answers to sequences of frames.
-
-    respond: rows of probabilities or values of each sequence, (steps, n_out) or (1, n_out); of a forecaster the values
-    of the next steps. open_stream: a new stream; None if the model has none, and `why_no_stream` says why.
-    """
+    """A network. respond: rows (steps, n_out) or (1, n_out) of probabilities or values of each sequence; of a forecaster
+    the values of the next steps. open_stream: a new stream; None if there is none, and `why_no_stream` says why."""
 
     about: About
     respond: Callable[[Query], list[Array]]

@@ -38,7 +38,6 @@ def served_recognizer(recognizer: Recognizer) -> SpeechModel:
 
 
 def _recognize(recognizer: Recognizer, sound: bytes, longest: float) -> Json:
-    """Return what was said in the bytes of an audio file."""
     with tempfile.TemporaryDirectory(prefix="echolearn-") as folder:
         path = Path(folder) / "recording"
         path.write_bytes(sound)

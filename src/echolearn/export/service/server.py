@@ -30,7 +30,6 @@ class GuardedProtocol(H11Protocol):
     service: Service
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, unless there are too many."""
         super().connection_made(transport)
         most = self.service.limits.connections
         if len(self.connections) > most:
@@ -45,7 +44,6 @@ class GuardedProtocol(H11Protocol):
             self.refuse(400, "malformed", "the request is not HTTP/1.1 as this service understands it.")
 
     def refuse(self, status: int, reason: str, message: str) -> None:
-        """Write a refusal, and close the connection."""
         self.service.metrics.refuse(reason)
         if self.cycle is None or self.cycle.response_complete:
             body = json.dumps({"error": message, "reason": reason}).encode()
@@ -74,19 +72,16 @@ class GuardedServer(uvicorn.Server):
         self._since: dict[tuple[Connection, str], float] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say where."""
         await super().startup(sockets)
         if self.started:
             self._tell(self.servers[0].sockets[0].getsockname()[1])
 
     async def on_tick(self, counter: int) -> bool:
-        """Look at all connections once a second."""
         if counter % 10 == 0:
             self.sweep(time.monotonic())
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop: no new connections, streams are closed, running requests end."""
         self._service.stopping = True
         await super().shutdown(sockets)
 

@@ -186,7 +186,6 @@ class StreamRoute:
         await _close(send, CLOSE_POLICY, f"{wrong} wrong messages in a row")
 
     async def _reply(self, session: Session, message: str | bytes) -> Reply:
-        """Return the answer to one message, or what is wrong with it."""
         begin = time.perf_counter()
         seconds = session.seconds(message, self._frame_seconds)
         try:

@@ -25,10 +25,8 @@ class Workshop:
         self.open_streams = 0
 
     async def request(self, read: Awaitable[Question], work: Callable[[Question], Answer]) -> Answer:
-        """Return the work on what is read; the place of a request is free again when its thread has ended.
-
-        A thread cannot be stopped: after the time limit the client is refused, and the place stays taken.
-        """
+        """Return the work on what is read; the place of a request is free again when its thread has ended. A thread
+        cannot be stopped: after the time limit the client is refused, and the place stays taken."""
         if self._running >= self._limits.requests:
             if asyncio.iscoroutine(read):
                 read.close()
@@ -51,10 +49,8 @@ class Workshop:
                 future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._count, -1))
 
     async def step(self, work: Callable[[Question], Answer], question: Question, seconds: float) -> Answer:
-        """Return a step of a stream that is expected to take so many seconds.
-
-        A frame of a small network takes less time than handing it to a thread: it delays the others less right here.
-        """
+        """Return a step of a stream that is expected to take so many seconds. A frame of a small network takes less
+        time than handing it to a thread: it delays the others less right here."""
         if seconds <= AT_ONCE_SECONDS:
             return work(question)
         return await asyncio.get_running_loop().run_in_executor(self._streams, work, question)
