@@ -139,8 +139,8 @@ class Bar:
 
 
 class Progress(Bar):
-    """A bar over epochs, if `verbose`, which passes the row of history of each on to a callback. With verbose=2 there is
-    a line per epoch, with 1 only every few seconds in a log; a notebook shows the curve of the validation error too."""
+    """A bar over epochs, if `verbose`, which passes the row of history of each on to a callback. With verbose=2 there
+    is a line per epoch, with 1 only every few seconds in a log; a notebook shows the curve of the errors too."""
 
     def __init__(self, verbose: int, epochs: int, callback: Callable[[dict[str, float]], object] | None):
         super().__init__(epochs, shown=verbose > 0, every_line=verbose > 1, write=_screen.get())

@@ -59,7 +59,7 @@ class Outcome(NamedTuple):
 
 
 class Progress(Protocol):
-    """Receives the progress of an experiment. `fits` and `decoding` are the work of each fit and of decoding, in the same
+    """Receives the progress of an experiment. `fits` and `decoding` are the work of each fit and of decoding, in one
     unit; `done` counts the epochs of all layers; `reused` marks a cell of an earlier run."""
 
     def note(self, text: str) -> object: ...

@@ -56,18 +56,23 @@ class PartScore(TypedDict):
     reference_phones: int
 
 
-class PhoneRow(TypedDict):
+class DecodedParts(TypedDict):
+    """The errors of a decoder that is tuned on valid."""
+
+    valid: PartScore
+    test: PartScore
+    order: int  # of the phone n-gram
+    weights: dict[str, float]
+    decoding_seconds: float  # of tuning on valid and decoding test
+
+
+class PhoneRow(DecodedParts):
     system: str
     units: int
     bidirectional: bool
     seconds: float  # of the fit
     processor_seconds: float | None
-    decoding_seconds: float  # of tuning on valid and decoding test
     epochs: int
-    valid: PartScore
-    test: PartScore
-    order: int  # of the phone n-gram
-    weights: dict[str, float]  # of the decoder, tuned on valid
     made_with: NotRequired[Mapping[str, object]]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 from echolearn.display.progress import StageProgress, clock
 from echolearn.estimators import ESNClassifier, StackedClassifier
@@ -22,6 +22,7 @@ from echolearn.paper.phone_figures import ReportedSystem, draw_figures
 from echolearn.paper.phone_report import (
     LEVELS,
     SCHEMA,
+    DecodedParts,
     PartScore,
     PhoneComparison,
     PhoneRow,
@@ -114,14 +115,9 @@ def estimate_text(plan: PhonePlan, size: CorpusSize, rates: Rates | None = None)
     return estimate_lines("system", table, summary, refused="fit")
 
 
-class ScoredSystem(TypedDict):
+class ScoredSystem(DecodedParts):
     """What is known of the phones of a system; `recognised`: of each test utterance name, first and last + 1 frame."""
 
-    valid: PartScore
-    test: PartScore
-    order: int
-    weights: dict[str, float]
-    decoding_seconds: float
     recognised: dict[str, list[tuple[str, int, int]]]
 
 
@@ -203,19 +199,16 @@ def check_references(corpus: Corpus, task: PhoneScoring) -> None:
 
 
 def _row(cell: Cell, fit: MeasuredFit, scored: ScoredSystem) -> PhoneRow:
+    decoded = cast(DecodedParts, {name: value for name, value in scored.items() if name != "recognised"})
     return {
         "system": cell.column,
         "units": cell.units,
         "bidirectional": cell.column == "bidirectional",
         "seconds": fit["seconds"],
         "processor_seconds": fit["processor_seconds"],
-        "decoding_seconds": scored["decoding_seconds"],
         "epochs": fit["epochs"],
-        "valid": scored["valid"],
-        "test": scored["test"],
-        "order": scored["order"],
-        "weights": scored["weights"],
         "made_with": fit["made_with"],
+        **decoded,
     }
 
 

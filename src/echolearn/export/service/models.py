@@ -57,7 +57,7 @@ class Query:
 
 @dataclass(frozen=True)
 class NetworkModel:
-    """A network. respond: rows (steps, n_out) or (1, n_out) of probabilities or values of each sequence; of a forecaster
+    """respond: rows (steps, n_out) or (1, n_out) of probabilities or values of each sequence, of a forecaster
     the values of the next steps. open_stream: a new stream; None if there is none, and `why_no_stream` says why."""
 
     about: About
