@@ -36,8 +36,7 @@ from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech import Corpus
-from echolearn.speech._audio import RATE_HZ
-from echolearn.speech._features import SHIFT_SAMPLES
+from echolearn.speech._features import FRAME_SECONDS
 from echolearn.speech._preparation import default_cache
 from echolearn.speech.recognition import NGramModel, Recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
@@ -204,7 +203,7 @@ def describe_corpus(corpus: Corpus) -> str:
     for part, frames in corpus.frames.items():
         which = corpus.which(part)
         speakers = len({corpus.speakers[k] for k in which})
-        length = clock(frames * SHIFT_SAMPLES / RATE_HZ)
+        length = clock(frames * FRAME_SECONDS)
         lines.append(f"  {part:5}  {frames:>9,} frames ({length})  {len(which):,} utterances  {speakers} speakers")
     return "\n".join([*lines, *(f"  {note}" for note in corpus.notes)])
 

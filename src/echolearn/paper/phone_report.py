@@ -193,12 +193,9 @@ Notes on the corpus:{notes or " none"}
 
 
 def plain_text(table: PhoneTable) -> str:
-    lines = [
-        f"Phone error: {corpus_summary(table)}",
-        *aligned(SYSTEM_HEAD, system_rows(table)),
-        *comparison_lines(table),
-    ]
-    return "\n".join(["", *lines, "", headline(table)]).rstrip()
+    rows = aligned(SYSTEM_HEAD, system_rows(table))
+    lines = ["", f"Phone error: {corpus_summary(table)}", *rows, *comparison_lines(table), "", headline(table)]
+    return "\n".join(lines).rstrip()
 
 
 def write_phone_table(out: Path, table: PhoneTable) -> None:

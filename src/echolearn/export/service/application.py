@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -22,7 +21,7 @@ from echolearn import __version__
 from echolearn.export.service.access import Access
 from echolearn.export.service.bodies import RefusedResponse, answer, noting, parse_body, read_body
 from echolearn.export.service.limits import METRICS_TYPE, ROUTES, Limits, Metrics, Refusal
-from echolearn.export.service.models import NetworkModel, ServedModel, SpeechModel
+from echolearn.export.service.models import Json, NetworkModel, ServedModel, SpeechModel
 from echolearn.export.service.streams import StreamRoute
 from echolearn.export.service.threads import Workshop
 
@@ -99,15 +98,21 @@ class Service:
         if not isinstance(model, NetworkModel):
             raise Refusal(404, "not-found", "this model recognises speech; POST a recording to /recognize.")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        work = partial(_answered, model, kind, self.limits.frames)
-        return _json(await self.workshop.request(read_body(request, self.limits), work))
+        most = self.limits.frames
+        return await self._answer(request, lambda body: answer(model, parse_body(kind, body, model.about, most)))
 
     async def _recognize(self, request: Request) -> Response:
         model = self.model
         if not isinstance(model, SpeechModel):
             raise Refusal(404, "not-found", "this model is no recogniser of speech; POST frames to /predict.")
-        work = partial(_recognised, model, self.limits.frames / 100)
-        return _json(await self.workshop.request(read_body(request, self.limits), work))
+        seconds = self.limits.frames / 100
+        return await self._answer(request, lambda body: model.recognize(body, seconds))
+
+    async def _answer(self, request: Request, work: Callable[[bytes], Json]) -> Response:
+        """Return the work of a thread on the body; its JSON is written there too."""
+        read = read_body(request, self.limits)
+        content = await self.workshop.request(read, lambda body: json.dumps(work(body), allow_nan=False).encode())
+        return Response(content, media_type="application/json", headers=_SECURITY_HEADERS)
 
     async def _refused(self, request: Request, problem: Exception) -> Response:
         assert isinstance(problem, Refusal)
@@ -127,18 +132,6 @@ class Service:
     async def _failed(self, request: Request, problem: Exception) -> Response:
         """Answer when the service itself has failed; the traceback goes to the log, not to the client."""
         return await self._refused(request, Refusal(500, "internal", "the service failed; its log says how."))
-
-
-def _answered(model: NetworkModel, kind: str, most: int, body: bytes) -> bytes:
-    return json.dumps(answer(model, parse_body(kind, body, model.about, most)), allow_nan=False).encode()
-
-
-def _recognised(model: SpeechModel, seconds: float, body: bytes) -> bytes:
-    return json.dumps(model.recognize(body, seconds), allow_nan=False).encode()
-
-
-def _json(content: bytes) -> Response:
-    return Response(content, media_type="application/json", headers=_SECURITY_HEADERS)
 
 
 class Door:
