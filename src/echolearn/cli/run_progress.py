@@ -12,7 +12,7 @@ from echolearn.cli.progress import Display, TimeLeft, epoch_text, time_text
 from echolearn.display.progress import clock
 from echolearn.paper.cells import Cell, Outcome
 from echolearn.paper.fits import EpochRow
-from echolearn.paper.table1_report import TITLES
+from echolearn.paper.table1_report import COLUMNS
 
 FIT, DECODE = "fit", "decode"  # the stages of a cell
 
@@ -32,7 +32,7 @@ class Wording:
 def _cell_of_table(cell: Cell) -> str:
     """Return `100 units, fixed ESN, seed 1`."""
     seed = f", seed {cell.seed}" if cell.seed else ""
-    return f"{cell.units:,} units, {TITLES[cell.column].long}{seed}"
+    return f"{cell.units:,} units, {COLUMNS[cell.column].long}{seed}"
 
 
 TABLE1_WORDING = Wording(

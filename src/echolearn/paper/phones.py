@@ -22,6 +22,7 @@ from echolearn.paper.phone_figures import ReportedSystem, draw_figures
 from echolearn.paper.phone_report import (
     LEVELS,
     SCHEMA,
+    SYSTEM_NAMES,
     DecodedParts,
     PartScore,
     PhoneComparison,
@@ -47,7 +48,7 @@ from echolearn.training.cost_model import Rates
 
 Done = Mapping[Cell, tuple[MeasuredFit, "ScoredSystem"]]  # of each finished system its fit and its phones
 
-SYSTEMS = ("fixed", "learned", "bidirectional", "stacked")
+SYSTEMS = tuple(SYSTEM_NAMES)
 ORDERS = range(1, 6)
 FRAMES_DECODED_PER_SECOND = 25_000  # by a core, with a bigram of some 40 phones
 TRIGRAM_WORK = 3  # of decoding with a trigram, in units of that with a bigram

@@ -21,7 +21,18 @@ from echolearn.paper.fits import EpochRow, FitResult, StateClassifier, fit_and_t
 from echolearn.paper.parts import CorpusParts
 from echolearn.paper.phone_scoring import TUNING, PhoneScoring, level_errors
 from echolearn.paper.table1_figures import draw_figures
-from echolearn.paper.table1_report import LEVELS, TITLES, Entry, PaperRow, Row, Table, aligned, table_page, write_tables
+from echolearn.paper.table1_report import (
+    COLUMNS,
+    GAINS,
+    LEVELS,
+    Entry,
+    PaperRow,
+    Row,
+    Table,
+    aligned,
+    table_page,
+    write_tables,
+)
 from echolearn.speech import Corpus
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
@@ -42,29 +53,6 @@ MIN_ENSEMBLE = 2
 SCORE_VERSION = 1  # raised when a level counts otherwise, so that kept scores are computed again
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of the table: the paper's settings or, without `paper`, our defaults, with `changes`."""
-
-    paper: bool
-    changes: Settings
-    ensemble: bool = False  # of networks of about ENSEMBLE_UNITS that answer by their mean
-
-    def networks(self, units: int) -> int:
-        return max(MIN_ENSEMBLE, round(units / ENSEMBLE_UNITS)) if self.ensemble else 1
-
-
-COLUMNS: dict[str, Column] = {
-    "esn": Column(True, {"learn": "none"}),
-    "W_m1": Column(True, {"learn": "input", "learning": {"lookback": 1}}),
-    "W_Wrec_m1": Column(True, {"learn": "both", "learning": {"lookback": 1}}),
-    "W_Wrec_m3": Column(True, {"learn": "both", "learning": {"lookback": 3}}),
-    "W_Wrec_full": Column(True, {"learn": "both", "learning": {"lookback": None}}),
-    "esn_ours": Column(False, {"learn": "none"}),
-    "ours": Column(False, {}),
-    "esn_ours_ensemble": Column(False, {"learn": "none"}, ensemble=True),
-    "ours_ensemble": Column(False, {}, ensemble=True),
-}
 # The columns of a quick table; the ensembles are computed where they are named, and with --full.
 SINGLE_COLUMNS = tuple(name for name, column in COLUMNS.items() if not column.ensemble)
 
@@ -87,7 +75,8 @@ class Plan:
         column = COLUMNS[cell.column]
         changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
         if not column.paper:
-            changes = merged_settings(changes, {"ensemble": column.networks(cell.units)}, self.ours, column.changes)
+            networks = {"ensemble": max(MIN_ENSEMBLE, round(cell.units / ENSEMBLE_UNITS))}
+            changes = merged_settings(changes, networks, self.ours, column.changes)
             return ESNClassifier(cell.units, **(changes if column.ensemble else {**changes, "ensemble": 1}))
         if changes["learn"] != "none":  # a fixed network is the same however many epochs the others take
             changes |= {"epochs": self.epochs}
@@ -146,7 +135,7 @@ def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> s
         f"all {len(costs)} cells ({seeds}): about {clock(seconds)} or {seconds / 3600:,.1f} hours; "
         "fits that stop early take less, finished cells none"
     )
-    table = aligned(["units", *(TITLES[column].head for column in plan.columns)], rows)
+    table = aligned(["units", *(COLUMNS[column].head for column in plan.columns)], rows)
     return estimate_lines("cell", table, summary, refused="cell")
 
 
@@ -167,12 +156,6 @@ PAPER_TIMIT = [
     _paper_row(10_000, (0.571, 0.495, 0.480, 0.468), 0.180),
     _paper_row(30_000, (0.533, 0.459, 0.445, 0.430), 0.193),
 ]
-# The gains of a row: by how much the second column is below the first, a fixed network of the same form and readout.
-GAIN_COLUMNS = {
-    "relative_gain": ("esn", "W_Wrec_m3"),
-    "relative_gain_ours": ("esn_ours", "ours"),
-    "relative_gain_ours_ensemble": ("esn_ours_ensemble", "ours_ensemble"),
-}
 
 
 def _row(units: int, plan: Plan, done: Mapping[Cell, FitResult]) -> Row:
@@ -182,7 +165,7 @@ def _row(units: int, plan: Plan, done: Mapping[Cell, FitResult]) -> Row:
         seeds = [(cell.seed, done[cell]) for cell in cells if cell in done]
         if seeds:
             columns[column] = averaged(seeds)
-    gains = {name: relative_gain(columns, *pair) for name, pair in GAIN_COLUMNS.items()}
+    gains = {name: relative_gain(columns, fixed, learned) for name, (fixed, learned, _) in GAINS.items()}
     return cast(Row, {"units": units, "columns": columns, **gains})
 
 

@@ -14,7 +14,7 @@ from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
 from echolearn.estimators import ESNClassifier
 from echolearn.exceptions import CorpusError
 from echolearn.paper.fits import FitResult
-from echolearn.paper.table1_report import TITLES, Table, shown_columns
+from echolearn.paper.table1_report import COLUMNS, Table, shown_columns
 from echolearn.speech import Corpus, read_audio
 from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
 from echolearn.speech._phone_set import phones_of_states, split_state
@@ -36,7 +36,6 @@ SHOWN_STATES = 100
 LIKELY_PROBABILITY = 0.5  # a phone that the network holds so likely at some frame is shown, though it was not spoken
 SHOWN_FRAMES = (180, 420)  # an utterance of about two to four seconds fills the width
 FFT_LENGTH = 512
-ENSEMBLES = ("esn_ours_ensemble", "ours_ensemble")  # their histories are those of several networks
 # Pairs of a fixed column and learned ones, the first of which that has a cell is shown.
 SPECTRUM_COLUMNS = {
     "the paper's settings": ("esn", ("W_Wrec_full", "W_Wrec_m3", "W_Wrec_m1")),
@@ -68,7 +67,7 @@ def _errors(table: Table) -> Figure:
         if any(paper["units"] == row["units"] for row in table["rows"]):
             y = [paper["test_error"].get(c, np.nan) for c in columns]
             curves.append(Curve(f"{paper['units']:,}, TIMIT (paper)", y, dashed=True))
-    svg = errors_by_column([TITLES[c].short for c in columns], curves)
+    svg = errors_by_column([COLUMNS[c].short for c in columns], curves)
     caption = (
         "Test error by what is learned. The columns after the fifth have our readout: compare each learned "
         "one with the fixed one before it. "
@@ -81,12 +80,12 @@ def _learning_curves(table: Table, results: Results) -> Figure | None:
     panels: dict[str, list[Curve]] = {}
     for row in table["rows"]:
         curves = []
-        for column in (c for c in row["columns"] if c not in ENSEMBLES):
+        for column in (c for c in row["columns"] if not COLUMNS[c].ensemble):  # theirs are those of several networks
             result = results.get(f"{column}-{row['units']}-0")
             history = result["history"] if result else []
             if history and "valid_error" in history[0]:
                 y = [r["valid_error"] for r in history]
-                curves.append(Curve(TITLES[column].head, y))
+                curves.append(Curve(COLUMNS[column].head, y))
         if curves:
             panels[f"{row['units']:,} units"] = curves
     if not panels:
@@ -140,7 +139,7 @@ def _utterance(corpus: Corpus, table: Table, results: Results, load_model: LoadM
         f"{kind}, test utterance {corpus.utterances[k]} (its error is close to that of the test part). From the top: "
         f"its spectrogram with the phones spoken; states of {shown.states.shape[1]} of the {int(units):,} units, slow "
         "ones at the bottom, fast ones at the top; the probability that the network gives each phone at each moment "
-        f"({TITLES[column].long}), with boxes around the phones spoken."
+        f"({COLUMNS[column].long}), with boxes around the phones spoken."
     )
     return Figure("One utterance", caption, utterance(shown), wide=True)
 
@@ -219,7 +218,7 @@ def _confusions(corpus: Corpus, results: Results) -> Figure:
     column, units, _ = name.split("-")
     right = np.trace(counts) / counts.sum()
     caption = (
-        f"{TITLES[column].long}, {int(units):,} units: {100 * right:.1f} % of the test frames get the right phone. "
+        f"{COLUMNS[column].long}, {int(units):,} units: {100 * right:.1f} % of the test frames get the right phone. "
         "Rows: the phone spoken; columns: the phone recognised; every row adds up to 100 %."
     )
     svg = confusions(counts[occurs][:, occurs], phones, phones)
