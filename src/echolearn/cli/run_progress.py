@@ -29,17 +29,11 @@ class Wording:
     cost: Callable[[Outcome], str]
 
 
-def _cell_of_table(cell: Cell) -> str:
-    """Return `100 units, fixed ESN, seed 1`."""
-    seed = f", seed {cell.seed}" if cell.seed else ""
-    return f"{cell.units:,} units, {COLUMNS[cell.column].long}{seed}"
-
-
 TABLE1_WORDING = Wording(
     whole="table",
     complete="  (table: complete)",
     epochs="epochs",
-    cell=_cell_of_table,
+    cell=lambda cell: f"{cell.units:,} units, {COLUMNS[cell.column].long}{f', seed {cell.seed}' if cell.seed else ''}",
     errors=lambda found: f"test {100 * found.test_error:.1f} %  valid {100 * found.valid_error:.1f} %",
     cost=lambda found: f"{found.seconds:.1f} s",
 )

@@ -33,7 +33,7 @@ from echolearn.estimators import ESNClassifier
 from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import fit_fingerprint
-from echolearn.paper.fits import FitResult, confusion_counts, fit_and_test, planned_epochs
+from echolearn.paper.fits import FitResult, confusion_counts, measured_fit, planned_epochs, with_errors
 from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus, Evaluation
 from echolearn.speech._phone_set import phones_of_states, split_state
@@ -91,9 +91,8 @@ def train(
         corpus = opened_corpus(**corpus_settings)
         # refuses before the fit what would fail after it
         words = words_for(corpus, lexicon, language_model) if purpose == "recognition" else None
-        ctx.meta[RESUME_NOTE] = (
-            "stopped; run the same command again to continue: its last state is kept beside the model."
-        )
+        kept = "its last state is kept beside the model."
+        ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: {kept}"
         with FitDisplay(stderr()) as display:
             made_of = partial(
                 learn_recognizer,
@@ -134,7 +133,8 @@ def fit_and_save(
     for note in (*corpus.notes, *parts.notes):
         progress.note(note)
     progress.start(planned_epochs(estimator, len(parts.train[0])))
-    result = fit_and_test(estimator, parts, checkpoint, on_epoch=progress.epoch, note=progress.note)
+    fit = measured_fit(estimator, parts, checkpoint, on_epoch=progress.epoch, note=progress.note)
+    result = with_errors(estimator, parts, fit)
     if made_of is None:
         if corpus.recipe.audio:
             estimator.model_ = replace(estimator.model_, recipe=corpus.recipe.facts())

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar, cast
@@ -16,7 +16,7 @@ from echolearn.estimators import ESNClassifier, load
 from echolearn.fitting.parameters import flat_settings
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell
-from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, layers_of, planned_epochs
+from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, layers_of, measured_fit, planned_epochs
 from echolearn.paper.parts import CorpusParts
 from echolearn.paper.table1_report import CorpusReport
 from echolearn.speech import Corpus
@@ -174,8 +174,8 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
     progress: Progress
 
     @abstractmethod
-    def fit(self, estimator: StateClassifier, checkpoint: Path, on_epoch: Callable[[EpochRow], object]) -> Fit:
-        """Fit a network, or resume its fit."""
+    def kept_fit(self, model: StateClassifier, fit: MeasuredFit) -> Fit:
+        """Return a fit with what else is kept of it."""
 
     @abstractmethod
     def kept_score(self, cell: Cell, fit: Fit) -> Score | None:
@@ -265,7 +265,9 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
             before = layers[: int(row["layer"]) - 1] if "layer" in row else layers
             self.progress.epoch(cell, sum(before) + int(row["epoch"]), row)
 
-        fit = self.fit(model, self.store.checkpoint(cell.name, fingerprint), on_epoch)
+        checkpoint = self.store.checkpoint(cell.name, fingerprint)
+        measured = measured_fit(model, self.parts, checkpoint, on_epoch=on_epoch, note=self.progress.note)
+        fit = self.kept_fit(model, measured)
         fit["fingerprint"] = fingerprint
         self.store.save(cell.name, fit, model)
         return fit

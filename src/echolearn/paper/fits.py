@@ -72,17 +72,8 @@ def planned_epochs(estimator: StateClassifier, sequences: int) -> int:
     return 0 if settings.learn == "none" else settings.epochs_for(sequences)
 
 
-def fit_and_test(
-    estimator: ESNClassifier,
-    parts: CorpusParts,
-    checkpoint: Path,
-    *,
-    on_epoch: Callable[[EpochRow], object],
-    note: Note,
-) -> FitResult:
-    """Fit, test, and return the result. An interrupted fit resumes from the folder `checkpoint`. Only when the fit has
-    ended, with all choices made on the validation part, is the test part read, once."""
-    fit = measured_fit(estimator, parts, checkpoint, on_epoch=on_epoch, note=note)
+def with_errors(estimator: ESNClassifier, parts: CorpusParts, fit: MeasuredFit) -> FitResult:
+    """Return a fit with its errors. Only now, with all choices made on the validation part, is the test part read."""
     networks = len({row.get("network") for row in fit["history"]}) or 1
     frames = sum(map(len, parts.train[0]))
     valid_wrong = np.concatenate(parts.valid[1]) != np.concatenate(estimator.predict(parts.valid[0]))

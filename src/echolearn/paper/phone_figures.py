@@ -29,7 +29,7 @@ from echolearn.paper.table1_figures import (
     shown_posteriors,
     utterance_sound,
 )
-from echolearn.speech import Corpus, Counts, Evaluation
+from echolearn.speech import Corpus, Evaluation
 from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._phone_set import SILENCES, split_state
 from echolearn.speech._scoring import Pair
@@ -53,12 +53,15 @@ class ReportedSystem:
     """The results of a system that the report shows; `load` returns its network. recognised: of each test utterance the
     phones with their first frame and the one after their last."""
 
-    name: str
     row: PhoneRow
     evaluation: Evaluation
     history: Sequence[EpochRow]
     recognised: Mapping[str, Sequence[tuple[str, int, int]]]
     load: Callable[[], StateClassifier]
+
+    @property
+    def name(self) -> str:
+        return self.row["system"]
 
 
 def draw_figures(corpus: Corpus, task: PhoneScoring, systems: Sequence[ReportedSystem]) -> list[Figure]:
@@ -259,13 +262,9 @@ def shown_utterances(corpus: Corpus, evaluation: Evaluation) -> dict[str, int]:
     counts = evaluation.by_utterance()
     of = {k: counts[corpus.utterances[k]] for k in short}
     candidates = [k for k in short if of[k].reference >= MIN_PHONES] or short
-    worst = max(candidates, key=lambda k: _rate(of[k]))
+    worst = max(candidates, key=lambda k: of[k].error_rate if of[k].reference else float(of[k].insertions > 0))
     found = {"shortest": by_length[0], "of median length": by_length[len(by_length) // 2], "worst": worst}
     return {" and ".join(w for w in found if found[w] == k): k for k in dict.fromkeys(found.values())}
-
-
-def _rate(counts: Counts) -> float:
-    return counts.error_rate if counts.reference else float(counts.insertions > 0)
 
 
 def _utterances(corpus: Corpus, task: PhoneScoring, best: ReportedSystem) -> list[Figure]:

@@ -98,18 +98,14 @@ class PhoneTable(CorpusReport):
 SYSTEM_HEAD = ["system", "units", "test %", "95 % interval", "sub.", "del.", "ins.", "valid %", "state error %", "fit"]
 
 
-def interval_text(interval: Sequence[float] | None) -> str:
-    """Return `10.1 to 12.3`, in per cent; a dash where there is none."""
-    return "–" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}"
-
-
 def system_rows(table: PhoneTable) -> list[list[str]]:
     """Return one row of text per system, under `SYSTEM_HEAD`."""
     rows = []
     for row in table["rows"]:
         test = row["test"]
         kinds = (test["substitutions"], test["deletions"], test["insertions"])
-        errors = [percent(test["phone_error"]), interval_text(test["interval"]), *map(percent, kinds)]
+        interval = " to ".join(map(percent, test["interval"] or [None]))
+        errors = [percent(test["phone_error"]), interval, *map(percent, kinds)]
         others = [percent(row["valid"]["phone_error"]), percent(test["state_error"]), clock(row["seconds"])]
         rows.append([row["system"], f"{row['units']:,}", *errors, *others])
     return rows

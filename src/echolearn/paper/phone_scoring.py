@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +42,6 @@ OWN_PHONES = "corpus"  # the level of the phones that a corpus has
 def default_level(corpus: str) -> str:
     """Return the level at which phones of a corpus are scored: 39 classes for TIMIT, else the corpus's own phones."""
     return "phone39" if corpus.startswith("timit:") else OWN_PHONES
-
-
-class TunedDecoder(NamedTuple):
-    """A decoder with weights chosen on the validation part, the order of its n-gram, and its phone error there."""
-
-    decoder: Decoder
-    order: int
-    error: float
 
 
 @dataclass(frozen=True)
@@ -101,8 +92,8 @@ class PhoneScoring:
         """The classifier of phones whose boundaries are known, from the training labels."""
         return learn_segments(self.train_labels, self.names)
 
-    def tuned(self, probabilities: Probabilities, progress: StageProgress | None = None) -> TunedDecoder:
-        """Return the decoder with the order and weights of the smallest phone error on the validation part."""
+    def tuned(self, probabilities: Probabilities, progress: StageProgress | None = None) -> tuple[Decoder, int]:
+        """Return the decoder with the weights of the smallest phone error on valid, and the order of its n-gram."""
 
         def tuned(decoder: Decoder, choices: Mapping[str, Sequence[float]]) -> tuple[Decoder, float]:
             spoken, folds = self.spoken["valid"], self.phone_map
@@ -110,9 +101,9 @@ class PhoneScoring:
 
         bigram, error = tuned(self.decoder, WEIGHT_CHOICES)
         if self.order is not None:
-            return TunedDecoder(bigram, self.order, error)
+            return bigram, self.order
         trigram, other = tuned(replace(self.trigram_decoder, weights=bigram.weights), TRIGRAM_CHOICES)
-        return TunedDecoder(trigram, 3, other) if other < error else TunedDecoder(bigram, 2, error)
+        return (trigram, 3) if other < error else (bigram, 2)
 
     def evaluate(self, part: str, recognised: Mapping[str, Sequence[Token]]) -> Evaluation:
         """Return the alignments of what was recognised with what was spoken; silences do not count."""
@@ -181,7 +172,7 @@ def level_errors(model: ESNClassifier, corpus: Corpus, level: str, task: PhoneSc
     for part in ("valid", "test"):
         P = part_probabilities(model, corpus, part)
         if level == "recognition":
-            decoder = task.tuned(P).decoder if decoder is None else decoder
+            decoder = task.tuned(P)[0] if decoder is None else decoder
             errors.append(task.evaluate(part, recognise(decoder, P)).total.error_rate)
         elif level == "segment":
             labels = [corpus.labels[k] for k in corpus.which(part)]

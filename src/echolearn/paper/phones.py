@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
 from echolearn.paper.estimate import CorpusSize, estimate_lines, memory_text
-from echolearn.paper.fits import EpochRow, MeasuredFit, StateClassifier, measured_fit
+from echolearn.paper.fits import MeasuredFit, StateClassifier
 from echolearn.paper.parts import PART_NAMES, CorpusParts
 from echolearn.paper.phone_figures import ReportedSystem, draw_figures
 from echolearn.paper.phone_report import (
@@ -127,8 +127,8 @@ class Phones(Experiment[MeasuredFit, ScoredSystem, PhoneTable]):
     plan: PhonePlan
     task: PhoneScoring
 
-    def fit(self, estimator: StateClassifier, checkpoint: Path, on_epoch: Callable[[EpochRow], object]) -> MeasuredFit:
-        return measured_fit(estimator, self.parts, checkpoint, on_epoch=on_epoch, note=self.progress.note)
+    def kept_fit(self, model: StateClassifier, fit: MeasuredFit) -> MeasuredFit:
+        return fit
 
     def _kept_as(self, cell: Cell) -> tuple[str, str, str]:
         """Return the names and the fingerprint under which a score is kept."""
@@ -165,18 +165,12 @@ class Phones(Experiment[MeasuredFit, ScoredSystem, PhoneTable]):
         write_phone_table(out, table)
 
     def page(self, table: PhoneTable, done: Done) -> str:
-        systems = [self._reported(cell, *done[cell]) for cell in self.plan.cells()]
+        systems = []
+        for cell, row in zip(self.plan.cells(), table["rows"], strict=True):
+            fit, scored = done[cell]
+            evaluation, load = evaluation_of(scored, self.task), partial(self.store.load_model, cell.name)
+            systems.append(ReportedSystem(row, evaluation, fit["history"], scored["recognised"], load))
         return phone_page(table, draw_figures(self.corpus, self.task, systems))
-
-    def _reported(self, cell: Cell, fit: MeasuredFit, scored: ScoredSystem) -> ReportedSystem:
-        return ReportedSystem(
-            name=cell.column,
-            row=_row(cell, fit, scored),
-            evaluation=evaluation_of(scored, self.task),
-            history=fit["history"],
-            recognised=scored["recognised"],
-            load=partial(self.store.load_model, cell.name),
-        )
 
 
 def run(corpus: Corpus, plan: PhonePlan, out: Path, progress: Progress, *, force: bool = False) -> PhoneTable:
@@ -217,7 +211,7 @@ def score(model: StateClassifier, corpus: Corpus, task: PhoneScoring, progress: 
     """Tune a decoder on the validation part and decode the test part with it, once."""
     started = time.perf_counter()
     valid = part_probabilities(model, corpus, "valid")
-    decoder, order, _ = task.tuned(valid, progress)
+    decoder, order = task.tuned(valid, progress)
     scores: dict[str, PartScore] = {}
     tokens: dict[str, list[Token]] = {}
     for part, probabilities in (("valid", valid), ("test", part_probabilities(model, corpus, "test"))):

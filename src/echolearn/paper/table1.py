@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from echolearn.fitting.parameters import flat_settings, merged_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
 from echolearn.paper.estimate import CorpusSize, estimate_lines, memory_text
-from echolearn.paper.fits import EpochRow, FitResult, StateClassifier, fit_and_test
+from echolearn.paper.fits import FitResult, MeasuredFit, StateClassifier, with_errors
 from echolearn.paper.parts import CorpusParts
 from echolearn.paper.phone_scoring import TUNING, PhoneScoring, level_errors
 from echolearn.paper.table1_figures import draw_figures
@@ -195,9 +195,9 @@ class Table1(Experiment[FitResult, FitResult, Table]):
 
     plan: Plan
 
-    def fit(self, estimator: StateClassifier, checkpoint: Path, on_epoch: Callable[[EpochRow], object]) -> FitResult:
-        assert isinstance(estimator, ESNClassifier)
-        return fit_and_test(estimator, self.parts, checkpoint, on_epoch=on_epoch, note=self.progress.note)
+    def kept_fit(self, model: StateClassifier, fit: MeasuredFit) -> FitResult:
+        assert isinstance(model, ESNClassifier)
+        return with_errors(model, self.parts, fit)
 
     def kept_score(self, cell: Cell, fit: FitResult) -> FitResult | None:
         return self.score(cell, fit)

@@ -329,6 +329,8 @@ def eigenvalues(spectra: Mapping[str, tuple[Array, Array]]) -> str:
 
 def utterance(shown: Utterance) -> str:
     """Draw spectrogram, states and posteriors over one time axis; boxes mark the phones that were spoken."""
+    from matplotlib.patches import Rectangle
+
     height = 0.155 * len(shown.names) + 0.3
     with styled_figure("utterance", (9.6, 3.7 + height)) as figure:
         grid = {"height_ratios": (1.9, 1.6, height), "hspace": 0.08}
@@ -338,7 +340,10 @@ def utterance(shown: Utterance) -> str:
         _draw_over_time(middle, shown.states, shown.seconds, "viridis", np.percentile(shown.states, (0.5, 99.5)))
         middle.set(ylabel=f"{shown.states.shape[1]} states", yticks=[])
         draw_posteriors(bottom, shown)
-        _phone_boxes(bottom, shown)
+        for start, end, name in shown.phones:
+            corner = (start / FRAMES_PER_SECOND, shown.names.index(name))
+            width = (end - start) / FRAMES_PER_SECOND
+            bottom.add_patch(Rectangle(corner, width, 1, fill=False, edgecolor="#7fd4ef", lw=0.9))
         for axes in (top, middle):
             for start, _, _ in shown.phones[1:]:
                 axes.axvline(start / FRAMES_PER_SECOND, color="white", lw=0.5, alpha=0.35)
@@ -375,15 +380,6 @@ def _phone_names(axes: Axes, shown: Utterance) -> None:
         level = 1 - level if end - start < SHORT_PHONE_FRAMES else 0
         place = ((start + end) / (2 * FRAMES_PER_SECOND), 1.02 + 0.085 * level)
         axes.text(*place, name, transform=axes.get_xaxis_transform(), ha="center", fontsize=8)
-
-
-def _phone_boxes(axes: Axes, shown: Utterance) -> None:
-    from matplotlib.patches import Rectangle
-
-    for start, end, name in shown.phones:
-        corner = (start / FRAMES_PER_SECOND, shown.names.index(name))
-        width = (end - start) / FRAMES_PER_SECOND
-        axes.add_patch(Rectangle(corner, width, 1, fill=False, edgecolor="#7fd4ef", lw=0.9))
 
 
 def confusions(
