@@ -104,7 +104,7 @@ def system_rows(table: PhoneTable) -> list[list[str]]:
     for row in table["rows"]:
         test = row["test"]
         kinds = (test["substitutions"], test["deletions"], test["insertions"])
-        interval = " to ".join(map(percent, test["interval"] or [None]))
+        interval = "–" if test["interval"] is None else " to ".join(map(percent, test["interval"]))
         errors = [percent(test["phone_error"]), interval, *map(percent, kinds)]
         others = [percent(row["valid"]["phone_error"]), percent(test["state_error"]), clock(row["seconds"])]
         rows.append([row["system"], f"{row['units']:,}", *errors, *others])
