@@ -57,7 +57,9 @@ def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack
         whole = load_any(model)
         described = describe_recognizer if isinstance(whole, Recognizer) else describe_model
         click.echo(described(whole, model))
-        click.echo(describe_file(model))
+        size, changed = model.stat().st_size, datetime.fromtimestamp(model.stat().st_mtime).astimezone()
+        saved = f"saved by echolearn {saved_by(model)}; {size:,} bytes"
+        click.echo(f"{saved}, last changed {changed.strftime('%Y-%m-%d %H:%M %Z')}")
     elif ctx.get_parameter_source("corpus") is not click.core.ParameterSource.DEFAULT:
         click.echo(describe_corpus(opened_corpus(**corpus_settings)))
     else:
@@ -66,12 +68,6 @@ def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack
 
 SHOWN_NAMES = 8  # names of features or classes that are listed
 LEARNED = {"none": "nothing but the readout", "input": "W", "both": "W and W_rec"}
-
-
-def describe_file(path: Path) -> str:
-    about = path.stat()
-    changed = datetime.fromtimestamp(about.st_mtime).astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return f"saved by echolearn {saved_by(path)}; {about.st_size:,} bytes, last changed {changed}"
 
 
 def describe_model(model: SingleEstimator | StackEstimator | Pipeline, path: Path | str) -> str:

@@ -40,11 +40,6 @@ def in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
-def on_terminal() -> bool:
-    """Return whether lines can be rewritten in place."""
-    return not in_notebook() and sys.stderr.isatty()
-
-
 def show_line(text: str) -> None:
     """Show a line of text: in a notebook in the output of the cell, otherwise on stderr."""
     if in_notebook():
@@ -72,17 +67,12 @@ class Bar:
     """A context in which every step of counted work is shown."""
 
     def __init__(
-        self,
-        total: int,
-        *,
-        shown: bool = True,
-        every_line: bool = False,
-        write: Callable[[str], object] | None = None,
+        self, total: int, *, shown: bool = True, every_line: bool = False, write: Callable[[str], object] | None = None
     ) -> None:
         self.total, self.shown, self.every_line = total, shown, every_line
         self.write = show_line if write is None else write
         self.area = Area() if shown and write is None and in_notebook() else None
-        self.in_place = shown and write is None and not every_line and on_terminal()
+        self.in_place = shown and write is None and not (every_line or in_notebook()) and sys.stderr.isatty()
         self.done, self.text, self.seen = 0, "", -math.inf
         self.pending = False  # whether the newest step was not shown
         self.values: dict[str, list[float]] = {}

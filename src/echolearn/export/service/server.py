@@ -19,7 +19,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from echolearn.export.service.application import Service
-from echolearn.export.service.limits import Metrics
 
 SWITCH_SECONDS = 0.001  # how long a thread may keep others waiting: a stream's answer passes from thread to thread
 
@@ -87,14 +86,20 @@ class GuardedServer(uvicorn.Server):
 
     def sweep(self, now: float) -> None:
         """Close connections that have waited too long for a head, for a reader, or for their own end."""
-        limits, metrics = self._service.limits, self._service.metrics
+        limits = self._service.limits
         seconds = {"head": limits.header_seconds, "writing": limits.body_seconds, "closing": limits.body_seconds}
         ours = [c for c in self.server_state.connections if isinstance(c, Connection)]
         waiting = {(c, state): now for c in ours if (state := _waits_for(c))}
         self._since = {key: self._since.get(key, now) for key in waiting}
         for (connection, state), since in list(self._since.items()):
-            if now - since >= seconds[state]:
-                _end(connection, state, metrics)
+            if now - since < seconds[state]:
+                continue
+            if state == "head" and isinstance(connection, GuardedProtocol):
+                connection.refuse(408, "slow-headers", "the head of a request did not arrive in time.")
+                continue
+            if state == "writing":
+                self._service.metrics.refuse("slow-reader")
+            connection.transport.abort()
 
 
 def _waits_for(connection: Connection) -> str:
@@ -104,15 +109,6 @@ def _waits_for(connection: Connection) -> str:
     if isinstance(connection, GuardedProtocol):
         return "writing" if connection.flow.write_paused else "head" if connection.awaits_head() else ""
     return "" if connection.writable.is_set() else "writing"
-
-
-def _end(connection: Connection, state: str, metrics: Metrics) -> None:
-    if state == "head" and isinstance(connection, GuardedProtocol):
-        connection.refuse(408, "slow-headers", "the head of a request did not arrive in time.")
-        return
-    if state == "writing":
-        metrics.refuse("slow-reader")
-    connection.transport.abort()
 
 
 def server_of(service: Service, host: str, port: int, started: Callable[[int], None]) -> GuardedServer:

@@ -48,8 +48,12 @@ class FrameSession:
 
     def take(self, message: str | bytes) -> Reply:
         parsed = parse_message(message, self._about.n_features)
-        if isinstance(parsed, str):
-            return self._command(parsed)
+        if parsed == "end":
+            return Reply(_json({"end": True, "steps": self._step}), ended=True)
+        if isinstance(parsed, str):  # "reset"
+            self._stream.reset()
+            self._step = 0
+            return Reply(_json({"reset": True}))
         frames, single = parsed
         try:
             rows = self._stream.step(frames)
@@ -63,13 +67,6 @@ class FrameSession:
         """Return the time of as many frames as the message can hold, if a frame takes `per_frame`."""
         smallest = (4 if isinstance(message, bytes) else 2) * self._about.n_features
         return per_frame * (1 + len(message) // smallest)
-
-    def _command(self, name: str) -> Reply:
-        if name == "end":
-            return Reply(_json({"end": True, "steps": self._step}), ended=True)
-        self._stream.reset()
-        self._step = 0
-        return Reply(_json({"reset": True}))
 
 
 class SoundSession:
