@@ -1,6 +1,6 @@
 """The tables of docs/evidence/table1.md, from the result files of paper_table.py."""
 
-from echolearn.paper.table1_report import TITLES, error_head, error_rows, error_text, percent
+from echolearn.paper.table1_report import COLUMNS, error_head, error_rows, error_text, percent
 from paper_table import defaults, read_plan
 from results import FORMER
 from table_text import load, markdown, table
@@ -24,7 +24,7 @@ def cells_table(content):
     rows = [
         _cell_line(row["units"], column, row["columns"][column])
         for row in content["rows"]
-        for column in TITLES
+        for column in COLUMNS
         if column in row["columns"]
     ]
     return markdown(["units", "column", *numbers], rows)
@@ -34,7 +34,7 @@ def _cell_line(units, column, entry):
     processor, memory = entry.get("processor_seconds"), entry["peak_memory_mb"]
     return [
         f"{units:,}",
-        TITLES[column].long,
+        COLUMNS[column].long,
         error_text(entry),
         percent(entry["valid_error"], entry.get("valid_error_deviation")),
         "–" if processor is None else f"{processor:.0f}",

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from echolearn.cli.phones import joined
 from echolearn.cli.run_progress import RunLines
 from echolearn.paper import phones as experiment
 from speechfiles import write_timit
@@ -27,7 +26,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_from_the_command_line_and_again(run: Run, corpus: str, tmp_path: Path) -> None:
     words = ("phones", "--corpus", corpus, "--units", 12, "--epochs", 2, "--out", tmp_path)
-    first = run(*words, "--systems", "fixed", "learned", "--seed", 2)
+    first = run(*words, "--systems", "fixed,learned", "--seed", 2)
     assert first.exit_code == 0, first.output
     assert "estimated time and memory of every system" in first.output
     assert "[2/2] learned: 2 epochs at most" in first.output
@@ -40,13 +39,6 @@ def test_from_the_command_line_and_again(run: Run, corpus: str, tmp_path: Path) 
     assert json.loads((tmp_path / "phones.json").read_text())["level"] == "phone39"
     third = run(*words, "--systems", "fixed", "--seed", 2)
     assert "fixed: reused from an earlier run, phone error: test" in third.output
-
-
-def test_words_after_an_option_are_joined() -> None:
-    given = ["--systems", "fixed", "learned", "--units", "5", "--systems=stacked"]
-    assert joined(given, "--systems") == ["--systems", "fixed,learned", "--units", "5", "--systems=stacked"]
-    assert joined(["--systems"], "--systems") == ["--systems"]
-    assert joined(["--units", "5", "x"], "--systems") == ["--units", "5", "x"]
 
 
 def test_an_estimate_alone_writes_nothing(run: Run, corpus: str, tmp_path: Path) -> None:

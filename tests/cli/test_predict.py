@@ -15,7 +15,7 @@ from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, Sta
 from echolearn.cli.corpora import part_features
 from echolearn.cli.predict import audio_features, open_state_network, write_predictions
 from echolearn.exceptions import CorpusError
-from echolearn.speech import Corpus, read_mlf
+from echolearn.speech import Corpus, FeatureRecipe, read_mlf
 from smallcorpus import STATES
 from toys import grouped
 
@@ -223,5 +223,5 @@ def test_predictions_are_written_as_labels_or_as_probabilities(
 
 def test_audio_files_given_twice_or_missing_are_all_reported(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="is given twice") as caught:
-        audio_features([tmp_path / "a.wav", tmp_path / "a.wav"])
+        audio_features([tmp_path / "a.wav", tmp_path / "a.wav"], FeatureRecipe())
     assert len(caught.value.problems) == 3

@@ -23,9 +23,11 @@ def test_a_model_of_the_runtime_is_served_without_compiled_code(path):
 import sys
 from echolearn.cli.serve import _opened
 from echolearn.export.service import server
+from echolearn.export.service.access import Access
 from echolearn.export.service.application import Service
+from echolearn.export.service.limits import Limits
 from pathlib import Path
-Service(_opened(Path({str(path)!r}))).application()
+Service(_opened(Path({str(path)!r})), Limits(), Access()).application()
 print([name for name in ("numba", "llvmlite", "scipy", "sklearn") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ from click.testing import Result
 
 from echolearn import ESNClassifier, load
 from echolearn.cli.predict import open_state_network, recipe_of
-from echolearn.cli.train import Confusion, fit_and_save, part_errors
+from echolearn.cli.train import errors_text, fit_and_save, part_errors
 from echolearn.speech import Corpus, FeatureRecipe, open_corpus, read_mlf
 from smallcorpus import STATES, arrays, write
 from toys import grouped
@@ -84,13 +84,13 @@ def test_an_evaluation_counts_frames(opened: Corpus, network: ESNClassifier) -> 
     result = part_errors(network, opened, "test")
     names = np.array(opened.state_names)
     X, y = opened.part("test")
-    assert result.frames == sum(map(len, y))
-    assert result.state_error == pytest.approx(1 - network.score(list(X), [names[labels] for labels in y]))
-    assert result.phone_error <= result.state_error
-    assert all(c.spoken != c.recognised for c in result.confusions)
-    counts = [c.frames for c in result.confusions]
+    assert result["frames"] == sum(map(len, y))
+    assert result["test_error"] == pytest.approx(1 - network.score(list(X), [names[labels] for labels in y]))
+    assert result["phone_error"] <= result["test_error"]
+    assert all(c["said"] != c["heard"] for c in result["confused"])
+    counts = [c["frames"] for c in result["confused"]]
     assert counts == sorted(counts, reverse=True)
-    assert sum(counts) == round(result.phone_error * result.frames)  # three phones have only six confusions
+    assert sum(counts) == round(result["phone_error"] * result["frames"])  # three phones have only six confusions
 
 
 def test_the_phone_error_counts_frames_of_another_phone(opened: Corpus, network: ESNClassifier) -> None:
@@ -102,12 +102,10 @@ def test_the_phone_error_counts_frames_of_another_phone(opened: Corpus, network:
     wrong = sum(a != b for a, b in phones)
     states = sum(a != b for a, b in zip(spoken, recognised, strict=True))
     assert 0 < wrong < states  # some frames have the right phone and the wrong state
-    assert result.phone_error == pytest.approx(wrong / len(spoken))
-    assert result.state_error == pytest.approx(states / len(spoken))
-    assert result.as_json()["phone_error"] == result.phone_error
-    assert result.as_json()["test_error"] == result.state_error
-    assert f"phone error by frame: {100 * wrong / len(spoken):.1f} %, {len(spoken)} frames" in result.as_text()
-    assert f"state error: test {100 * states / len(spoken):.1f} %" in result.as_text()
+    assert result["phone_error"] == pytest.approx(wrong / len(spoken))
+    assert result["test_error"] == pytest.approx(states / len(spoken))
+    assert f"phone error by frame: {100 * wrong / len(spoken):.1f} %, {len(spoken)} frames" in errors_text(result)
+    assert f"state error: test {100 * states / len(spoken):.1f} %" in errors_text(result)
 
 
 def test_an_evaluation_counts_frames_of_states_that_the_model_does_not_know(
@@ -123,15 +121,15 @@ def test_an_evaluation_counts_frames_of_states_that_the_model_does_not_know(
     spoken = names[labels[rows]]
     known = spoken != "zh_s2"
     wrong = int((spoken != recognised)[known].sum())
-    assert result.unknown_states == ["zh_s2"]
-    assert result.frames == len(rows)
-    assert result.state_error == pytest.approx((wrong + (~known).sum()) / len(rows))
-    assert result.phone_error >= (~known).mean()
-    assert "states unknown to the model: zh_s2" in result.as_text()
+    assert result["states_unknown_to_the_model"] == ["zh_s2"]
+    assert result["frames"] == len(rows)
+    assert result["test_error"] == pytest.approx((wrong + (~known).sum()) / len(rows))
+    assert result["phone_error"] >= (~known).mean()
+    assert "states unknown to the model: zh_s2" in errors_text(result)
 
 
 def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(opened: Corpus, network: ESNClassifier) -> None:
-    content = json.loads(json.dumps(part_errors(network, opened, "valid").as_json()))
+    content = json.loads(json.dumps(part_errors(network, opened, "valid")))
     assert list(content) == [
         "corpus",
         "synthetic",
@@ -180,12 +178,12 @@ def test_one_wrong_frame_is_counted_and_shown(opened: Corpus, same_phone: bool, 
     phone = spoken.split("_")[0]
     answer = next(s for s in opened.state_names if s != spoken and s.startswith(f"{phone}_") == same_phone)
     result = part_errors(Answers(opened, "valid", answer), opened, "valid")  # type: ignore[arg-type]
-    assert result.state_error == pytest.approx(1 / result.frames)
-    assert result.phone_error == pytest.approx(phones / result.frames)
-    wanted = [] if same_phone else [Confusion(phone, answer.split("_")[0], 1)]
-    assert result.confusions == wanted
-    assert (result.corpus, result.synthetic, result.part) == (opened.name, False, "valid")
-    assert result.unknown_states == []
+    assert result["valid_error"] == pytest.approx(1 / result["frames"])
+    assert result["phone_error"] == pytest.approx(phones / result["frames"])
+    wanted = [] if same_phone else [{"said": phone, "heard": answer.split("_")[0], "frames": 1}]
+    assert result["confused"] == wanted
+    assert (result["corpus"], result["synthetic"], result["part"]) == (opened.name, False, "valid")
+    assert result["states_unknown_to_the_model"] == []
 
 
 class Progress:
@@ -217,8 +215,8 @@ def test_training_saves_the_network_and_leaves_no_checkpoint(
     assert progress.epochs == epochs
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
     evaluation = part_errors(open_state_network(tmp_path / "m.safetensors"), opened, "test")
-    assert evaluation.state_error == pytest.approx(result["test_error"])
-    assert evaluation.phone_error == pytest.approx(1 - np.trace(result["confusion"]) / np.sum(result["confusion"]))
+    assert evaluation["test_error"] == pytest.approx(result["test_error"])
+    assert evaluation["phone_error"] == pytest.approx(1 - np.trace(result["confusion"]) / np.sum(result["confusion"]))
 
 
 class _Silent:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from echolearn.paper import table1
+from echolearn.paper import estimate
+from echolearn.paper.cells import costs_of
 from echolearn.paper.estimate import CorpusSize, cost_of_cell
-from echolearn.paper.table1 import FULL_FRAMES, Cell, Plan, costs_of_table, estimate_text, full_plan
+from echolearn.paper.table1 import FULL_FRAMES, Cell, Plan, estimate_text, plan_of
 from echolearn.speech import Corpus
 from echolearn.training.cost_model import TYPICAL_RATES
 
@@ -44,8 +45,8 @@ def test_the_networks_of_an_ensemble_share_the_cores(threads: int, monkeypatch: 
 
 
 def test_every_cell_has_a_cost_and_the_full_table_can_be_estimated() -> None:
-    plan, size = full_plan(), CorpusSize.of_synthetic(FULL_FRAMES)
-    costs = costs_of_table(plan, size, TYPICAL_RATES)
+    plan, size = plan_of(full=True), CorpusSize.of_synthetic(FULL_FRAMES)
+    costs = costs_of(plan, size, TYPICAL_RATES)
     assert list(costs) == plan.cells()
     features = 4 * 117 * sum(size.frames.values())
     assert all(cost.seconds > 0 and cost.nbytes > features for cost in costs.values())
@@ -54,12 +55,12 @@ def test_every_cell_has_a_cost_and_the_full_table_can_be_estimated() -> None:
 
 def test_the_text_has_every_cell_and_marks_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(units=(100, 2_000), seeds=3, columns=("esn", "ours"))
-    monkeypatch.setattr(table1, "available_memory", lambda: 1e12)
+    monkeypatch.setattr(estimate, "available_memory", lambda: 1e12)
     lines = estimate_text(plan, CorpusSize.of_synthetic(35_000), TYPICAL_RATES).splitlines()
     assert [line.split()[0] for line in lines[2:4]] == ["100", "2,000"]
     assert all(line.count(" GB") == 2 for line in lines[2:4])
     assert lines[4].startswith("all 12 cells (3 seeds): about ")
-    monkeypatch.setattr(table1, "available_memory", lambda: 5e8)
+    monkeypatch.setattr(estimate, "available_memory", lambda: 5e8)
     lines = estimate_text(plan, CorpusSize.of_synthetic(35_000), TYPICAL_RATES).splitlines()
     assert lines[2].count("!") == 0
     assert lines[3].count("!") == 2

@@ -16,11 +16,11 @@ from echolearn.paper import fits
 from echolearn.paper.fits import (
     FitResult,
     confusion_counts,
-    fit_and_test,
     measured_fit,
     peak_memory,
     planned_epochs,
     warnings_as_notes,
+    with_errors,
 )
 from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus, open_corpus
@@ -31,13 +31,12 @@ def test_the_result_describes_the_fitted_network(corpus: Corpus, tmp_path: Path)
     parts = CorpusParts.load(corpus)
     network = ESNClassifier(6, epochs=2, random_state=0)
     epochs: list[int] = []
-    result = fit_and_test(
-        network,
-        parts,
-        tmp_path / "checkpoint",
-        on_epoch=lambda row: epochs.append(int(row["epoch"])),
-        note=lambda text: None,
-    )
+
+    def on_epoch(row: dict[str, float]) -> None:
+        epochs.append(int(row["epoch"]))
+
+    fit = measured_fit(network, parts, tmp_path / "checkpoint", on_epoch=on_epoch, note=lambda text: None)
+    result = with_errors(network, parts, fit)
     assert epochs == [1, 2]
     assert result["epochs"] == len(result["history"]) == 2
     assert result["settings"]["hidden_units"] == 6
@@ -58,7 +57,8 @@ def frames_of(part: str) -> np.ndarray:
 
 
 def fitted(network: ESNClassifier, parts: CorpusParts, folder: Path) -> FitResult:
-    return fit_and_test(network, parts, folder, on_epoch=lambda row: None, note=lambda text: None)
+    fit = measured_fit(network, parts, folder, on_epoch=lambda row: None, note=lambda text: None)
+    return with_errors(network, parts, fit)
 
 
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")

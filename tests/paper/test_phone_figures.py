@@ -69,8 +69,8 @@ def test_confusions_have_rows_for_insertions_and_columns_for_deletions() -> None
 
 
 def reported(name: str, valid: float, test: float) -> ReportedSystem:
-    row: Any = {"valid": {"phone_error": valid}, "test": {"phone_error": test}}
-    return ReportedSystem(name, row, evaluation(), [], {}, lambda: None)  # type: ignore[arg-type, return-value]
+    row: Any = {"system": name, "valid": {"phone_error": valid}, "test": {"phone_error": test}}
+    return ReportedSystem(row, evaluation(), [], {}, lambda: None)  # type: ignore[arg-type, return-value]
 
 
 def test_the_best_system_is_the_best_on_valid() -> None:
@@ -95,8 +95,8 @@ def test_phones_of_both_sides_are_marked_by_the_alignment(spoken: Corpus) -> Non
             return [np.eye(len(names))[labels]]
 
     model: Any = Network()
-    system = ReportedSystem("x", {}, found, [], {"a": heard}, lambda: model)  # type: ignore[typeddict-item]
-    shown = phone_figures.decoded(one, 0, task, system, model, samples=None)
+    system = ReportedSystem({}, found, [], {"a": heard}, lambda: model)  # type: ignore[typeddict-item]
+    shown = phone_figures.decoded(one, 0, task, system, model=model, samples=None)
     assert [(s.name, s.start, s.kind) for s in shown.spoken] == [
         ("sil", 0, "silence"),
         ("aa", 10, "right"),

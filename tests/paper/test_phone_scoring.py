@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echolearn.paper import phone_scoring, table1
+from echolearn.paper import cells, phone_scoring, table1
 from echolearn.paper.cells import CellStore
 from echolearn.paper.phone_scoring import (
     PhoneScoring,
-    TunedDecoder,
     default_level,
     frame_errors,
     level_errors,
@@ -107,8 +106,8 @@ def test_weights_are_tuned_on_valid(corpus: Corpus, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(phone_scoring, "tune_phones", recorded)
     uniform = {name: np.full((30, 9), 1 / 9, np.float32) for name in task.spoken["valid"]}
-    assert task.tuned(uniform).order == 3, "the trigram had the smaller error"
-    assert task.tuned(uniform).order == 2, "of equal errors that of the bigram"
+    assert task.tuned(uniform)[1] == 3, "the trigram had the smaller error"
+    assert task.tuned(uniform)[1] == 2, "of equal errors that of the bigram"
     assert seen == 4 * [{corpus.utterances[k] for k in corpus.which("valid")}]
 
 
@@ -124,7 +123,7 @@ def test_a_trigram_begins_with_the_weights_of_the_bigram(corpus: Corpus, monkeyp
     monkeypatch.setattr(phone_scoring, "tune_phones", recorded)
     task.tuned({})
     assert begun == [DecodingWeights(), DecodingWeights(prior_exponent=0.123)]
-    assert PhoneScoring.of(corpus, order=3).tuned({}).order == 3
+    assert PhoneScoring.of(corpus, order=3).tuned({})[1] == 3
     assert len(begun) == 3
 
 
@@ -187,7 +186,7 @@ def tables(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         patch.setattr(table1, "draw_figures", lambda *_: [])
         for level in LEVELS:
             found[level] = table1.run(corpus, replace(PLAN, level=level), out, Silent())
-            patch.setattr(table1, "fit_and_test", lambda *_, **__: pytest.fail("a kept network was fitted again"))
+            patch.setattr(cells, "measured_fit", lambda *_, **__: pytest.fail("a kept network was fitted again"))
     return found
 
 
@@ -245,7 +244,7 @@ def test_recognition_is_tuned_on_valid(corpus: Corpus, tables: dict[str, Any]) -
     class Watched(PhoneScoring):
         def tuned(self, probabilities: Any, progress: Any = None) -> Any:
             calls.append(set(probabilities))
-            return TunedDecoder(task.decoder, 2, 0.0)
+            return task.decoder, 2
 
     watched = Watched(**{f: getattr(task, f) for f in PhoneScoring.__dataclass_fields__})
     valid, test = level_errors(model, corpus, "recognition", watched)

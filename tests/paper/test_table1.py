@@ -16,7 +16,7 @@ from echolearn.paper import table1
 from echolearn.paper import table1 as plans
 from echolearn.paper.cells import CellStore
 from echolearn.paper.fits import made_with
-from echolearn.paper.table1 import COLUMNS, PAPER_TIMIT, Cell, Plan, averaged, full_plan, quick_plan, relative_gain
+from echolearn.paper.table1 import COLUMNS, PAPER_TIMIT, Cell, Plan, averaged, plan_of, relative_gain
 from echolearn.speech import Corpus, open_corpus
 from echolearn.speech._sources import timit
 from recordedprogress import RecordedProgress
@@ -63,13 +63,13 @@ def test_fixed_and_learned_columns_of_ours_differ_in_learning_alone() -> None:
 
 
 def test_rows_and_columns_by_default() -> None:
-    assert quick_plan() == Plan()
-    assert quick_plan().columns == ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3", "W_Wrec_full", "esn_ours", "ours")
-    full = full_plan()
+    assert plan_of() == Plan()
+    assert plan_of().columns == ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3", "W_Wrec_full", "esn_ours", "ours")
+    full = plan_of(full=True)
     assert (full.units, full.epochs) == ((100, 500, 2_000, 10_000, 30_000), 40)
-    assert full.columns == quick_plan(columns=("all",)).columns == tuple(COLUMNS)
-    for plan in (quick_plan, full_plan):
-        assert plan((7,), 3, ("esn",)) == Plan(units=(7,), epochs=3, columns=("esn",))
+    assert full.columns == plan_of(columns=("all",)).columns == tuple(COLUMNS)
+    for wide in (False, True):
+        assert plan_of((7,), 3, ("esn",), full=wide) == Plan(units=(7,), epochs=3, columns=("esn",))
 
 
 def test_small_networks_come_first() -> None:

@@ -159,7 +159,7 @@ def test_what_the_figures_show(corpus: Corpus, drawn: dict[str, Any]) -> None:
     (panels,) = drawn["learning_curves"]
     assert {title: len(curves) for title, curves in panels.items()} == {"100 units": 3}  # "esn" has no epochs
     assert panels["100 units"][0].y == [0.5, 0.4]
-    table_shown, phones = drawn["confusions"]
+    table_shown, phones, _ = drawn["confusions"]
     assert (table_shown.tolist(), list(phones)) == ([[6, 2], [0, 8]], ["aa", "sil"])
     assert ": 87.5 % of the test frames" in found[4].caption
     assert "100 units" in found[4].caption
@@ -175,7 +175,8 @@ def test_the_utterance_that_is_shown(corpus: Corpus, drawn: dict[str, Any]) -> N
     )
     names = [corpus.state_names[label].split("_")[0] for label in corpus.labels[k]]
     starts = [t for t in range(len(names)) if t == 0 or names[t] != names[t - 1]]
-    assert shown.phones == [(t, names[t]) for t in starts]
+    assert [(start, name) for start, _, name in shown.phones] == [(t, names[t]) for t in starts]
+    assert [end for _, end, _ in shown.phones] == [*starts[1:], len(names)]
     assert shown.picture_label == f"{corpus.columns} features"
     expected = {"aa": 0.1, "b": 0.7, "sil": 0.2}
     np.testing.assert_allclose(shown.posteriors, np.tile([expected[p] for p in shown.names], (len(names), 1)))
@@ -194,7 +195,7 @@ def test_a_likely_phone_that_was_not_spoken_is_shown_too(corpus: Corpus, drawn: 
     table1_figures.draw_figures(spoken, table(), sample_results(corpus), lambda name: FixedNetwork(spoken))  # type: ignore[arg-type,return-value]
     (shown,) = drawn["utterance"]
     assert list(shown.names) == ["b", "aa"]  # "sil" is not likely
-    assert shown.phones == [(0, "aa")]
+    assert shown.phones == [(0, len(shown.posteriors), "aa")]
 
 
 def test_the_typical_utterance_is_a_test_utterance_of_a_length_to_show(
@@ -228,7 +229,7 @@ RNG = np.random.default_rng(0)
 UTTERANCE = table1_figures.Utterance(
     picture=RNG.normal(size=(60, 20)),
     picture_label="20 features",
-    phones=[(0, "sil"), (5, "aa"), (40, "sil")],
+    phones=[(0, 5, "sil"), (5, 40, "aa"), (40, 60, "sil")],
     states=RNG.normal(size=(60, 8)),
     posteriors=RNG.uniform(size=(60, 2)),
     names=["aa", "sil"],
@@ -252,10 +253,6 @@ def test_the_papers_errors_are_dashed_and_carry_no_numbers() -> None:
     assert ">50.0</text>" not in svg
 
 
-def test_phones_end_where_the_next_one_begins() -> None:
-    assert UTTERANCE.intervals() == [(0, 5, "sil"), (5, 40, "aa"), (40, 60, "sil")]
-
-
 def test_every_phone_of_an_utterance_is_named() -> None:
     svg = table1_figures.utterance(UTTERANCE)
     assert svg.count(">aa</text>") == 2  # above its frames, and at the axis
@@ -263,4 +260,4 @@ def test_every_phone_of_an_utterance_is_named() -> None:
 
 
 def test_phones_without_frames_do_not_divide_by_zero() -> None:
-    assert ">aa</text>" in table1_figures.confusions(np.array([[3, 1], [0, 0]]), ["aa", "b"])
+    assert ">aa</text>" in table1_figures.confusions(np.array([[3, 1], [0, 0]]), ["aa", "b"], ["aa", "b"])

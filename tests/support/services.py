@@ -40,9 +40,9 @@ def both(esn, folder):
     return {"light": open_light_model(path), "library": served(esn)}
 
 
-def client(model, *, token=None, origins=(), page=None, **limits):
+def client(model, *, token=None, origins=(), **limits):
     """Return a service and a client of it, as the browser of this machine sees it."""
-    service = Service(model, Limits(**limits), Access.of("127.0.0.1", token, origins), page)
+    service = Service(model, Limits(**limits), Access.of("127.0.0.1", token, origins))
     how = {"base_url": "http://localhost", "headers": {"Host": "localhost"}, "raise_server_exceptions": False}
     return service, TestClient(service.application(), **how)
 

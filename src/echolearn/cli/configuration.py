@@ -63,9 +63,7 @@ def estimator_settings(
     assigned: Mapping[str, object], known: Iterable[str], where: str, groups: Mapping[str, Iterable[str]] = NO_GROUPS
 ) -> Settings:
     """Return settings with checked names and Python's values: "none" as None, which TOML lacks; `leak` as a pair.
-
-    groups: the names inside of settings that are tables themselves.
-    """
+    groups: the names inside of settings that are tables themselves."""
     known = set(known) - {"hidden_units", "initial_state"}
     settings: Settings = {}
     homes = {key: group for group, keys in groups.items() for key in keys}

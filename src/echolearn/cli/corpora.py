@@ -4,34 +4,27 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from echolearn.cli.errors import UserError
 from echolearn.cli.options import CorpusOptions
 from echolearn.cli.progress import stage_progress, stderr
-from echolearn.exceptions import EspeakError
 from echolearn.speech import Corpus, open_corpus
 from echolearn.validation import Array
 
 
 def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
-    """Return the corpus that the options of a command name."""
     with stage_progress(stderr()) as progress:
-        try:
-            return open_corpus(
-                options["corpus"],
-                frames=options["frames"],
-                seed=options["corpus_seed"],
-                cache=options["cache"],
-                labels=options["labels"],
-                normalise=options["normalise"],
-                transcripts=options["transcripts"],
-                progress=progress,
-            )
-        except EspeakError as problem:
-            raise UserError(str(problem)) from problem
+        return open_corpus(
+            options["corpus"],
+            frames=options["frames"],
+            seed=options["corpus_seed"],
+            cache=options["cache"],
+            labels=options["labels"],
+            normalise=options["normalise"],
+            transcripts=options["transcripts"],
+            progress=progress,
+        )
 
 
 def part_features(corpus: Corpus, part: str) -> tuple[list[str], list[Array]]:
-    """Return the names and features of a part's utterances."""
     which = corpus.which(part)
     if not which:
         raise ValueError(f"{corpus.name} has no utterances of the {part} part.")

@@ -36,8 +36,7 @@ from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech import Corpus
-from echolearn.speech._audio import RATE_HZ
-from echolearn.speech._features import SHIFT_SAMPLES
+from echolearn.speech._features import FRAME_SECONDS
 from echolearn.speech._preparation import default_cache
 from echolearn.speech.recognition import NGramModel, Recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
@@ -58,7 +57,9 @@ def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack
         whole = load_any(model)
         described = describe_recognizer if isinstance(whole, Recognizer) else describe_model
         click.echo(described(whole, model))
-        click.echo(describe_file(model))
+        size, changed = model.stat().st_size, datetime.fromtimestamp(model.stat().st_mtime).astimezone()
+        saved = f"saved by echolearn {saved_by(model)}; {size:,} bytes"
+        click.echo(f"{saved}, last changed {changed.strftime('%Y-%m-%d %H:%M %Z')}")
     elif ctx.get_parameter_source("corpus") is not click.core.ParameterSource.DEFAULT:
         click.echo(describe_corpus(opened_corpus(**corpus_settings)))
     else:
@@ -69,15 +70,7 @@ SHOWN_NAMES = 8  # names of features or classes that are listed
 LEARNED = {"none": "nothing but the readout", "input": "W", "both": "W and W_rec"}
 
 
-def describe_file(path: Path) -> str:
-    """Return with which version a file was saved, how large it is, and when it was last changed."""
-    about = path.stat()
-    changed = datetime.fromtimestamp(about.st_mtime).astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return f"saved by echolearn {saved_by(path)}; {about.st_size:,} bytes, last changed {changed}"
-
-
 def describe_model(model: SingleEstimator | StackEstimator | Pipeline, path: Path | str) -> str:
-    """Return kind, sizes, features, classes, ridge, training and settings of a fitted model."""
     if isinstance(model, Pipeline):
         *steps, (_, network) = model.steps
         names = [type(step.transformer_ if isinstance(step, FrameWise) else step).__name__ for _, step in steps]
@@ -104,7 +97,6 @@ def _size(model: SingleEstimator | StackEstimator) -> str:
 
 
 def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
-    """Return what the answers of a model are."""
     if isinstance(model, ESNForecaster):
         season = "no season" if model.season_ is None else f"season {' and '.join(map(str, model.season_))}"
         method = model.method_.replace("_", " ")
@@ -117,7 +109,6 @@ def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
 
 
 def _network_lines(model: SingleEstimator) -> list[str]:
-    """Return weights, readout and training of one network."""
     network, history = model.model_.network, model.history_
     reservoir = network.reservoir
     learned = LEARNED[model.learn if history else "none"]
@@ -142,7 +133,6 @@ def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> st
 
 
 def _changed_settings(model: SingleEstimator | StackEstimator) -> str:
-    """Return the settings of an estimator, or a stack, that are not its defaults."""
     defaults = type(model)().get_params(deep=False)
     settings: Mapping[str, object] = model.get_params(deep=False)
     changed = {name: value for name, value in settings.items() if name != "layers" and not _same(value, defaults[name])}
@@ -174,7 +164,6 @@ EXTRAS = {
 
 
 def describe_recognizer(recognizer: Recognizer, path: Path) -> str:
-    """Return what a recogniser recognises and how, and its network."""
     phones, words = recognizer.phones, recognizer.words
     lines = [
         f"{path}: recogniser of {len(phones.phones)} phones"
@@ -206,18 +195,16 @@ def _weights_text(weights: DecodingWeights) -> str:
 
 
 def describe_corpus(corpus: Corpus) -> str:
-    """Return frames, utterances and speakers of every part of a corpus."""
     lines = [f"{corpus.name}{' (synthetic speech)' if corpus.synthetic else ''}: {len(corpus.state_names)} states"]
     for part, frames in corpus.frames.items():
         which = corpus.which(part)
         speakers = len({corpus.speakers[k] for k in which})
-        length = clock(frames * SHIFT_SAMPLES / RATE_HZ)
+        length = clock(frames * FRAME_SECONDS)
         lines.append(f"  {part:5}  {frames:>9,} frames ({length})  {len(which):,} utterances  {speakers} speakers")
     return "\n".join([*lines, *(f"  {note}" for note in corpus.notes)])
 
 
 def describe_installation() -> str:
-    """Return versions, threads, the cache, and which optional packages are installed."""
     versions = ", ".join(f"{n} {importlib.metadata.version(n)}" for n in ("numpy", "scipy", "numba", "scikit-learn"))
     cache = default_cache()
     size = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) if cache.is_dir() else 0

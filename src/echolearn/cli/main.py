@@ -8,7 +8,7 @@ import click
 
 from echolearn import __version__
 from echolearn.cli.errors import RESUME_NOTE, UserError
-from echolearn.exceptions import CorpusError
+from echolearn.exceptions import CorpusError, EspeakError
 
 # The module of each command, and the first sentence of its help, which `echolearn --help` prints.
 COMMANDS = {
@@ -37,10 +37,8 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """The commands of `COMMANDS`; the module of one is imported when it is called or asked for its own help.
-
-    Expected errors become one message and exit code 2, Ctrl-C one line and exit code 130; others keep their traceback.
-    """
+    """The commands of `COMMANDS`; the module of one is imported when it is called or asked for its own help. Expected
+    errors become one message and exit code 2, Ctrl-C one line and exit code 130; others keep their traceback."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -67,7 +65,7 @@ class LazyGroup(click.Group):
             if "echolearn[" not in str(problem):  # not the message on an extra that is missing
                 raise
             raise UserError(str(problem)) from problem
-        except (ValueError, OSError, CorpusError) as problem:
+        except (ValueError, OSError, CorpusError, EspeakError) as problem:
             raise UserError(_message(problem)) from problem
 
 

@@ -117,7 +117,6 @@ corpus_options = all_of(
 
 
 def network_options(units: int) -> Decorator:
-    """Return the options that describe a network, with this default number of hidden units."""
     return all_of(
         click.option("--units", type=click.IntRange(min=1), default=units, show_default=True, help="Hidden units."),
         click.option("--epochs", type=click.IntRange(min=0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
@@ -12,31 +11,11 @@ from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options, words
 
 DEFAULT_SYSTEMS = "fixed,learned,bidirectional,stacked"
-LEVEL_OPTIONS = {"39": "phone39", "48": "phone48", "phone39": "phone39", "phone48": "phone48", "corpus": "corpus"}
+LEVEL_OPTIONS = {"39": "phone39", "48": "phone48", "corpus": "corpus"}
 DEFAULT_FRAMES = 60_000  # of the synthetic corpus
 
 
-class ListCommand(click.Command):
-    """A command without arguments whose option --systems takes words separated by spaces as well as by commas."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, joined(args, "--systems"))
-
-
-def joined(args: Sequence[str], option: str) -> list[str]:
-    """Return arguments with the words after an option joined by commas, up to the next option."""
-    found: list[str] = []
-    open_list = False
-    for arg in args:
-        if open_list and not arg.startswith("-") and found[-1] != option:
-            found[-1] += f",{arg}"
-            continue
-        found.append(arg)
-        open_list = arg == option or (open_list and not arg.startswith("-"))
-    return found
-
-
-@click.command(cls=ListCommand)
+@click.command()
 @corpus_options
 @network_options(units=300)
 @click.option(

@@ -17,12 +17,12 @@ from sklearn.pipeline import Pipeline
 from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.csv_files import TextTable, read_table, write_table
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options, header_option, part_option
+from echolearn.display.facts import counted
 from echolearn.estimators import ESNClassifier, ESNForecaster
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech import FeatureRecipe, Segment, read_audio, write_mlf
-from echolearn.speech._audio import RATE_HZ
-from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
+from echolearn.speech._features import FRAME_SECONDS, WINDOW_SAMPLES
 from echolearn.speech._text import raise_any
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import load_any
@@ -83,15 +83,15 @@ def _predict_table(
     frames = read_frames(file, network, sequence_column, header=header)
     for note in frames.notes:
         click.echo(note)
-    answered = answer(network, frames, probabilities=probabilities)
-    if answered.per == "sequence" and frames.names is None:
+    names, rows = answer(network, frames, probabilities=probabilities)
+    per_step = _last(network).per_step_
+    if not per_step and frames.names is None:
         click.echo(
             "The model has one answer per sequence, and the whole file was taken as one. If a column separates "
             "sequences, name it: --sequence-column."
         )
-    write_table(out, answered.columns, answered.rows)
-    count = len(answered.rows)
-    click.echo(f"written: {out} ({count:,} answer{'s' * (count != 1)}, one per {answered.per})")
+    write_table(out, names, rows)
+    click.echo(f"written: {out} ({counted(len(rows), 'answer')}, one per {'step' if per_step else 'sequence'})")
 
 
 def _predict_speech(
@@ -113,26 +113,14 @@ ARRAY_ENDINGS = (".npy", ".npz")
 
 @dataclass(frozen=True, eq=False)
 class FrameFile:
-    """The frames of a file, one array (steps, features) per sequence.
-
-    rows: where the steps of each sequence stand in the file. names: of the sequences, and column: what separates them;
-    None where the file is one sequence. notes: on how the file was read.
-    """
+    """The frames of a file, one array (steps, features) per sequence; rows: where they stand in the file. names: of the
+    sequences, None where the file is one; column: what separates them; notes: on how the file was read."""
 
     X: list[Array]
     rows: list[Array]
     names: list[str] | None = None
     column: str = "sequence"
     notes: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, eq=False)
-class Answered:
-    """Rows of answers as text, the names of their columns, and what each answer is for: a step or a sequence."""
-
-    columns: list[str]
-    rows: list[list[str]]
-    per: str
 
 
 def open_network(path: Path) -> BaseEstimator:
@@ -151,9 +139,7 @@ def _last(model: BaseEstimator) -> BaseEstimator:
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
-def read_frames(
-    path: Path, model: BaseEstimator, sequence_column: str | None = None, *, header: bool | None = None
-) -> FrameFile:
+def read_frames(path: Path, model: BaseEstimator, sequence_column: str | None, *, header: bool | None) -> FrameFile:
     """Return the frames of a CSV, .npy or .npz file as a model takes them."""
     if path.suffix.lower() in ARRAY_ENDINGS:
         if sequence_column is not None:
@@ -164,8 +150,9 @@ def read_frames(
     frames = np.stack([_numbers(table, j) for j in chosen], axis=1)
     if sequence_column is None:
         return FrameFile([frames], [np.arange(len(frames))], notes=table.notes)
-    names, which = _groups(table.columns[_index(table, sequence_column)])
-    rows = [np.flatnonzero(which == k) for k in range(len(names))]
+    texts = np.array(table.columns[_index(table, sequence_column)])
+    names = list(dict.fromkeys(texts.tolist()))
+    rows = [np.flatnonzero(texts == name) for name in names]
     return FrameFile([frames[r] for r in rows], rows, names, sequence_column, table.notes)
 
 
@@ -180,12 +167,6 @@ def _numbers(table: TextTable, j: int) -> Array:
     if values is None:
         raise ValueError(table.problem(j))
     return values
-
-
-def _groups(texts: Sequence[str]) -> tuple[list[str], Array]:
-    """Return the different texts in the order in which they appear, and the number of that of each row."""
-    places = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-    return list(places), np.array([places[text] for text in texts])
 
 
 def _feature_columns(table: TextTable, model: BaseEstimator, sequence_column: str | None) -> list[int]:
@@ -245,8 +226,8 @@ def _read_arrays(path: Path, model: BaseEstimator) -> FrameFile:
     return FrameFile(list(named.values()), rows, None if one else list(named))
 
 
-def answer(model: BaseEstimator, frames: FrameFile, *, probabilities: bool = False) -> Answered:
-    """Return the answers of a model, as its `predict` gives them: one per row, or one per sequence."""
+def answer(model: BaseEstimator, frames: FrameFile, *, probabilities: bool) -> tuple[list[str], list[list[str]]]:
+    """Return names of columns and, as text, rows of answers: one per row of the file, or one per sequence."""
     labels = is_classifier(_last(model))
     if probabilities and not labels:
         raise ValueError(f"--probabilities: {type(_last(model)).__name__} answers with values, which have none.")
@@ -269,7 +250,7 @@ def answer(model: BaseEstimator, frames: FrameFile, *, probabilities: bool = Fal
             which[rows] = k
         names = [frames.column, *names]
         texts = [[frames.names[k], *row] for k, row in zip(which.tolist(), texts, strict=True)]
-    return Answered(names, texts, "step" if per_step else "sequence")
+    return names, texts
 
 
 def _table(answers: object, frames: FrameFile, per_step: bool) -> Array:
@@ -303,9 +284,8 @@ def recipe_of(path: Path) -> FeatureRecipe:
     return FeatureRecipe() if known is None else FeatureRecipe.from_facts(known)
 
 
-def audio_features(paths: Sequence[Path], recipe: FeatureRecipe | None = None) -> tuple[list[str], list[Array]]:
-    """Return names and features of audio files, normalised per utterance by default; CorpusError lists all problems."""
-    how = FeatureRecipe() if recipe is None else recipe
+def audio_features(paths: Sequence[Path], recipe: FeatureRecipe) -> tuple[list[str], list[Array]]:
+    """Return names and features of audio files; CorpusError lists all problems."""
     X: list[Array] = []
     problems: list[Problem] = []
     for path in paths:
@@ -317,7 +297,7 @@ def audio_features(paths: Sequence[Path], recipe: FeatureRecipe | None = None) -
         if len(samples) < WINDOW_SAMPLES:
             problems.append(Problem(str(path), f"holds {len(samples)} samples, a frame needs {WINDOW_SAMPLES}"))
             continue
-        X.append(how.of_samples(samples))
+        X.append(recipe.of_samples(samples))
     names = [path.with_suffix("").as_posix().lstrip("/.") for path in paths]
     repeated = {name for name in names if names.count(name) > 1}
     problems += [Problem(name, "is given twice; a label file names each utterance once") for name in sorted(repeated)]
@@ -343,5 +323,4 @@ def write_predictions(model: ESNClassifier, names: Sequence[str], X: Sequence[Ar
 def _segments(states: Array) -> list[Segment]:
     """Return one segment per run of equal states, in seconds."""
     edges = np.flatnonzero(np.r_[True, states[1:] != states[:-1], True]).tolist()
-    frame = SHIFT_SAMPLES / RATE_HZ
-    return [Segment(a * frame, b * frame, str(states[a])) for a, b in itertools.pairwise(edges)]
+    return [Segment(a * FRAME_SECONDS, b * FRAME_SECONDS, str(states[a])) for a, b in itertools.pairwise(edges)]

@@ -20,15 +20,12 @@ EpochRow = dict[str, float]  # a row of an estimator's history_
 
 
 def stderr() -> Console:
-    """Return a console that writes to the standard error stream."""
     return Console(stderr=True)
 
 
 class TimeLeft(Generic[Job]):
-    """The seconds left for a set of jobs, from the work done so far and the time it took.
-
-    `work` is the work of each job, in any unit; `now` returns the time in seconds.
-    """
+    """The seconds left for a set of jobs, from the work done so far and the time it took. `work` is the work of each
+    job, in any unit; `now` returns the time in seconds."""
 
     def __init__(self, work: Mapping[Job, float], now: Callable[[], float] = time.perf_counter):
         self.left, self.now = dict(work), now
@@ -38,7 +35,6 @@ class TimeLeft(Generic[Job]):
         self.share, self.first, self.started = 0.0, 0.0, 0.0
 
     def start(self, job: Job) -> None:
-        """Start the clock of a job."""
         self.job, self.share, self.first, self.started = job, 0.0, 0.0, self.now()
 
     def epoch(self, number: int, epochs: int) -> None:
@@ -56,7 +52,6 @@ class TimeLeft(Generic[Job]):
         self.job = None
 
     def of_job(self) -> float | None:
-        """Return the seconds left for the running job, None where they are unknown."""
         if self.job is None or self.share <= self.first:
             return None
         return (self.now() - self.started) / (self.share - self.first) * (1 - self.share)
@@ -88,6 +83,8 @@ class Display:
     def __init__(self, console: Console):
         self.console, self.exit = console, ExitStack()
         self.printed = time.perf_counter()  # when the last line about an epoch was printed
+        self.epochs = 0  # of the running fit, at most
+        self.bar: StageProgress | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -99,12 +96,19 @@ class Display:
         """Print text as it is, in one line however long."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def is_due(self) -> bool:
-        """Return whether it is time for another line about an epoch; then it counts as printed."""
-        due = time.perf_counter() - self.printed >= SECONDS_BETWEEN_LINES
-        if due:
-            self.printed = time.perf_counter()
-        return due
+    def open_bar(self) -> None:
+        """Show bars from now on, if the console is a terminal."""
+        if self.console.is_terminal:
+            self.bar = self.exit.enter_context(stage_progress(self.console))
+
+    def show(self, title: str, done: int, total: int, line: str, *, last: bool = False) -> None:
+        """Move the bar; where there is none, print the line if it is time for another one, or it is the last."""
+        now = time.perf_counter()
+        if self.bar is not None:
+            self.bar(title, done, max(1, total))
+        elif last or now - self.printed >= SECONDS_BETWEEN_LINES:
+            self.printed = now
+            self.note(line)
 
 
 @contextmanager
@@ -145,27 +149,21 @@ def _stage_lines(console: Console) -> StageProgress:
 class FitDisplay(Display):
     """The progress of one fit: a bar, or a line with the newest error every few seconds and after the last epoch."""
 
-    def __init__(self, console: Console):
-        super().__init__(console)
-        self.epochs, self.left = 0, TimeLeft({"fit": 1.0})
-        self.bar: StageProgress | None = None
-
     def start(self, epochs: int) -> None:
         self.epochs, self.printed = epochs, time.perf_counter()
+        self.left = TimeLeft({"fit": 1.0})
         self.left.start("fit")
-        if self.console.is_terminal:
-            self.bar = self.exit.enter_context(stage_progress(self.console))
+        self.open_bar()
+        if self.bar is not None:
             self.bar("fitting", 0, max(1, epochs))
 
     def epoch(self, row: EpochRow) -> None:
-        self.left.epoch(int(row["epoch"]), self.epochs)
-        if self.bar is not None:
-            self.bar("fitting", int(row["epoch"]), self.epochs)
-        elif self.is_due() or row["epoch"] == self.epochs:
-            self.note(f"{epoch_text(row, self.epochs)}  {time_text(self.left.of_job())}".rstrip())
+        done = int(row["epoch"])
+        self.left.epoch(done, self.epochs)
+        line = f"{epoch_text(row, self.epochs)}  {time_text(self.left.of_job())}".rstrip()
+        self.show("fitting", done, self.epochs, line, last=done == self.epochs)
 
     def stage(self, what: str, done: int, total: int) -> None:
-        """Show work after the fit."""
         if self.bar is None:
             self.bar = _stage_lines(self.console)
         self.bar(what, done, total)

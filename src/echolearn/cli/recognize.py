@@ -6,7 +6,6 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Unpack
 
@@ -15,7 +14,6 @@ import click
 from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.options import FILE, PATH, CorpusOptions, corpus_options, part_option, word_options
 from echolearn.cli.progress import stage_progress, stderr
-from echolearn.display.progress import StageProgress
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.modelfile.layout import RECOGNIZER
@@ -23,6 +21,7 @@ from echolearn.modelfile.reader import file_kind
 from echolearn.speech import read_channels
 from echolearn.speech._features import Frames
 from echolearn.speech._sources.utterances import AUDIO_ENDINGS, pair_files
+from echolearn.speech._text import read_lines
 from echolearn.speech.formats import Recognised, write_results
 from echolearn.speech.formats._textgrid import textgrid_of
 from echolearn.speech.formats._write import RESULT_FORMATS
@@ -30,6 +29,7 @@ from echolearn.speech.recognition import Recognizer, load_recognizer, read_arpa,
 from echolearn.speech.recognition._recognizer import batches
 
 Input = tuple[str, int, Frames]  # of a recording: its name, its channel, and what the network sees
+NBest = dict[str, list[tuple[str, float]]]  # of each recording the best hypotheses with their scores
 
 
 def channels_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | str | None:
@@ -95,9 +95,10 @@ def recognize(
         inputs, count = recording_inputs(recognizer, files, channels, problems), len(files)
     else:
         names, X = part_features(opened_corpus(**corpus_settings), part)
-        inputs, count = feature_inputs(recognizer, names, X), len(names)
+        named = zip(names, X, strict=True)
+        inputs, count = (("_".join(name.split()), 1, recognizer.inputs(x)) for name, x in named), len(names)
     with stage_progress(stderr()) as progress:
-        found = recognize_inputs(
+        found, hypotheses = recognize_inputs(
             recognizer,
             inputs,
             lambda done: progress("recognising", done, count),
@@ -105,9 +106,9 @@ def recognize(
             confidences=confidences,
             nbest=nbest,
         )
-    if found.results:
+    if found:
         shown = level or ("phones" if recognizer.words is None else "words")
-        click.echo(place.put_nbest(found.nbest) if nbest else place.put(found.results, shown, files), nl=False)
+        click.echo(place.put_nbest(hypotheses) if nbest else place.put(found, shown, files), nl=False)
     for problem in problems:
         click.echo(f"not recognised: {problem}", err=True)
     if problems:
@@ -128,7 +129,6 @@ def open_recognizer(path: Path) -> Recognizer:
 def with_words(
     recognizer: Recognizer, lexicon: Path | None, language_model: Path | None, words_list: Path | None
 ) -> Recognizer:
-    """Return the recogniser with the words of other files."""
     if lexicon is not None or language_model is not None:
         recognizer = recognizer.with_words(
             None if lexicon is None else read_lexicon(lexicon),
@@ -139,11 +139,7 @@ def with_words(
 
 def read_word_list(path: Path) -> list[str]:
     """Return the words of a text file, separated by blanks or line breaks; lines that begin with # do not count."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError.one(path, f"is not a list of words that can be read ({error})") from error
-    words = [word for line in lines if not line.lstrip().startswith("#") for word in line.split()]
+    words = [word for _, line in read_lines(path, "a list of words") if line[0] != "#" for word in line.split()]
     if not words:
         raise CorpusError.one(path, "holds no word; expected one word per line")
     return words
@@ -192,20 +188,6 @@ def recording_inputs(
             problems.append(Problem(str(path), str(error)))
 
 
-def feature_inputs(recognizer: Recognizer, names: Sequence[str], X: Sequence[Frames]) -> Iterator[Input]:
-    """Yield the features of the utterances of a corpus."""
-    for name, frames in zip(names, X, strict=True):
-        yield "_".join(name.split()), 1, recognizer.inputs(frames)
-
-
-@dataclass(frozen=True)
-class Recognition:
-    """The words or phones recognised, and the best hypotheses of each recording with their scores."""
-
-    results: list[Recognised] = field(default_factory=list)
-    nbest: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
-
-
 def recognize_inputs(
     recognizer: Recognizer,
     inputs: Iterable[Input],
@@ -214,26 +196,28 @@ def recognize_inputs(
     level: str | None,
     confidences: bool,
     nbest: int,
-) -> Recognition:
+) -> tuple[list[Recognised], NBest]:
     """Recognise utterances, as many at a time as the network takes; `report` receives how many are done."""
-    words, found = None if level is None else level == "words", Recognition()
+    results: list[Recognised] = []
+    hypotheses: NBest = {}
+    words = None if level is None else level == "words"
     for batch in batches(inputs):
+
+        def shown(_: str, count: int, total: int, before: int = len(results)) -> None:
+            report(before + count)
+
         transcriptions = recognizer.recognize_all(
             {f"{name} {channel}": frames for name, channel, frames in batch},
             words=words,
             confidences=confidences,
-            progress=_after(len(found.results), report),
+            progress=shown,
         )
         for name, channel, frames in batch:
             key = f"{name} {channel}"
-            found.results.append(transcriptions[key].as_result(name, level=level, channel=channel))
+            results.append(transcriptions[key].as_result(name, level=level, channel=channel))
             if nbest:
-                found.nbest[name if channel == 1 else key] = recognizer.nbest(frames, nbest, words=words)
-    return found
-
-
-def _after(done: int, report: Callable[[int], None]) -> StageProgress:
-    return lambda _, count, total: report(done + count)
+                hypotheses[name if channel == 1 else key] = recognizer.nbest(frames, nbest, words=words)
+    return results, hypotheses
 
 
 def _several_channels(problem: Problem) -> Problem:
@@ -250,6 +234,7 @@ class Destination:
     def __init__(self, out: str, form: str | None) -> None:
         self.path = None if out in RESULT_FORMATS else Path(out)
         self.kind = out if self.path is None else form or _kind_of(self.path)
+        self.beside = self.path is None and self.kind == "textgrid"  # results are written beside the recordings
         if self.path is None and form not in (None, out):
             raise ValueError(f"--out {out} prints {out}; --format {form} is the format of --out PATH")
         if self.path is not None and not self.path.absolute().parent.is_dir():
@@ -258,11 +243,6 @@ class Destination:
             raise ValueError(
                 f"--out {out} is {'a folder' if self.path.is_dir() else 'a file'}; {self.kind} needs the other"
             )
-
-    @property
-    def beside(self) -> bool:
-        """Whether results are written beside the recordings."""
-        return self.path is None and self.kind == "textgrid"
 
     def check(self, recordings: Mapping[str, Path], *, nbest: bool) -> None:
         """Refuse n-best lists as anything but JSON, and to replace TextGrids beside recordings: they may be labels."""
@@ -289,8 +269,7 @@ class Destination:
             write_results(Path(folder) / "results", results, self.kind, level=level)
             return (Path(folder) / "results").read_text(encoding="utf-8")
 
-    def put_nbest(self, nbest: Mapping[str, Sequence[tuple[str, float]]]) -> str:
-        """Write the best hypotheses as JSON and return what to print."""
+    def put_nbest(self, nbest: NBest) -> str:
         found = {name: [{"text": text, "score": score} for text, score in best] for name, best in nbest.items()}
         text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
         if self.path is None:

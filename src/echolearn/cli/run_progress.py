@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from echolearn.cli.progress import Display, TimeLeft, epoch_text, stage_progress, time_text
-from echolearn.display.progress import StageProgress, clock
+from echolearn.cli.progress import Display, TimeLeft, epoch_text, time_text
+from echolearn.display.progress import clock
 from echolearn.paper.cells import Cell, Outcome
 from echolearn.paper.fits import EpochRow
-from echolearn.paper.table1_report import TITLES
+from echolearn.paper.table1_report import COLUMNS
 
 FIT, DECODE = "fit", "decode"  # the stages of a cell
 
@@ -29,17 +29,11 @@ class Wording:
     cost: Callable[[Outcome], str]
 
 
-def _cell_of_table(cell: Cell) -> str:
-    """Return `100 units, fixed ESN, seed 1`."""
-    seed = f", seed {cell.seed}" if cell.seed else ""
-    return f"{cell.units:,} units, {TITLES[cell.column].long}{seed}"
-
-
 TABLE1_WORDING = Wording(
     whole="table",
     complete="  (table: complete)",
     epochs="epochs",
-    cell=_cell_of_table,
+    cell=lambda cell: f"{cell.units:,} units, {COLUMNS[cell.column].long}{f', seed {cell.seed}' if cell.seed else ''}",
     errors=lambda found: f"test {100 * found.test_error:.1f} %  valid {100 * found.valid_error:.1f} %",
     cost=lambda found: f"{found.seconds:.1f} s",
 )
@@ -59,15 +53,13 @@ class RunLines(Display):
     def __init__(self, console: Console, words: Wording):
         super().__init__(console)
         self.words = words
-        self.count = self.number = self.epochs = 0
+        self.count = self.number = 0
         self.left = TimeLeft[tuple[Cell, str]]({})
-        self.bar: StageProgress | None = None
 
     def plan(self, fits: Mapping[Cell, float], decoding: float) -> None:
         work = {(cell, stage): w for cell, fit in fits.items() for stage, w in ((FIT, fit), (DECODE, decoding)) if w}
         self.left, self.count = TimeLeft(work), len(fits)
-        if self.console.is_terminal:
-            self.bar = self.exit.enter_context(stage_progress(self.console))
+        self.open_bar()
 
     def start(self, cell: Cell, epochs: int) -> None:
         self.left.start((cell, FIT))
@@ -78,20 +70,15 @@ class RunLines(Display):
     def epoch(self, cell: Cell, done: int, row: EpochRow) -> None:
         self.left.epoch(done, max(done, self.epochs))
         line = f"{epoch_text({**row, 'epoch': done}, self.epochs)}  {time_text(self.left.of_job())}".rstrip()
-        self._show(f"{self.words.cell(cell)}: epochs", done, self.epochs, line)
+        self.show(f"{self.words.cell(cell)}: epochs", done, self.epochs, f"    {line}{self._left_text()}")
 
     def decode(self, cell: Cell, text: str, done: int, total: int) -> None:
         if self.left.job != (cell, DECODE):
             self.left.finish((cell, FIT), reused=False)
             self.left.start((cell, DECODE))
         self.left.epoch(done, total)
-        self._show(f"{self.words.cell(cell)}: {text}", done, total, f"{text}: {done} of {total}")
-
-    def _show(self, title: str, done: int, total: int, line: str) -> None:
-        if self.bar is not None:
-            self.bar(title, done, max(1, total))
-        elif self.is_due():
-            self.note(f"    {line}{self._left_text()}")
+        line = f"    {text}: {done} of {total}{self._left_text()}"
+        self.show(f"{self.words.cell(cell)}: {text}", done, total, line)
 
     def finish(self, cell: Cell, outcome: Outcome, reused: bool) -> None:
         running = self.left.job  # of the two stages the one whose time has not been counted

@@ -13,7 +13,8 @@ from echolearn.cli.options import FILE, PATH, words
 from echolearn.exceptions import CorpusError
 from echolearn.speech import Counts, Evaluation, evaluate, matched_pairs, read_mlf
 from echolearn.speech._phone_set import SILENCES, fold, level_map, read_phone_map, split_state
-from echolearn.speech._scoring import Comparison, Pair
+from echolearn.speech._scoring import Pair
+from echolearn.speech._text import line_problem, read_lines
 from echolearn.speech._transcripts import read_transcripts
 from echolearn.speech.formats import Recognised, read_ctm, read_json, read_stm, read_textgrid
 from echolearn.speech.formats._write import UNKNOWN_SPEAKER
@@ -53,20 +54,24 @@ def score(
     Each is a CTM, STM, MLF or JSON file, a TextGrid or a folder of them, or a list of transcripts (Kaldi's text, or
     WORDS (UTTERANCE) on every line).
     """
-    settings = ScoreSettings(phone_map, ignore, case, level)
     true, who = read_any(reference, level), {} if speakers is None else read_speakers(speakers)
-    found = score_transcripts(true, read_any(hypothesis, level), who, settings)
-    other = None if against is None else score_transcripts(true, read_any(against, level), who, settings)
+    found, *others = (
+        score_transcripts(true, read_any(path, level), who, phone_map=phone_map, ignore=ignore, case=case)
+        for path in (hypothesis, against)
+        if path is not None
+    )
     if as_json:
         numbers = found.as_json()
-        if other is not None:
-            numbers["against"] = comparison_json(found, other)
+        for other in others:
+            test = matched_pairs(found.evaluation, other.evaluation)
+            rate = other.evaluation.total.error_rate
+            numbers["against"] = {"error": rate, "difference": test.difference, "p_value": test.p_value}
         click.echo(json.dumps(numbers, indent=1))
         return
     click.echo(found.as_text())
     for group in by:
         click.echo(f"\n{found.table(group)}")
-    if other is not None:
+    for other in others:
         click.echo(comparison_text(found, other, str(against)))
 
 
@@ -85,9 +90,7 @@ class TranscriptFile:
 
 def read_any(path: Path, level: str = "words") -> TranscriptFile:
     """Read a CTM, STM, MLF or JSON file, a TextGrid or a folder of them, or a list of transcripts, by its ending.
-
-    level: words or phones, where a file has both.
-    """
+    level: words or phones, where a file has both."""
     kind = path.suffix.lower()
     if path.is_dir():
         return TranscriptFile(_textgrids(path, level))
@@ -153,16 +156,6 @@ def _phones(names: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class ScoreSettings:
-    """What counts. phone_map: "39", "48" or a file; ignore: tokens that do not count; case: whether it matters."""
-
-    phone_map: str | None = None
-    ignore: tuple[str, ...] | None = None
-    case: bool = False
-    level: str = "words"
-
-
-@dataclass(frozen=True)
 class Score:
     """A hypothesis against its reference. missing: utterances without hypothesis; extra: those without reference."""
 
@@ -172,7 +165,6 @@ class Score:
     known_speakers: bool
 
     def as_json(self) -> dict[str, object]:
-        """Return what `echolearn score --json` prints."""
         interval = self.evaluation.interval()
         single = len(self.evaluation.by_speaker()) < 2
         return {
@@ -193,16 +185,16 @@ class Score:
         }
 
     def as_text(self) -> str:
-        """Return what `echolearn score` prints."""
         total, interval = self.evaluation.total, self.evaluation.interval()
         groups = len(self.evaluation.by_speaker())
-        over = f"{groups} speakers" if self.known_speakers else f"{groups} utterances"
         lines = [
             f"error {100 * total.error_rate:.2f} % (S {total.substitutions:,}, D {total.deletions:,}, "
             f"I {total.insertions:,} of {total.reference:,} tokens in {len(self.evaluation.alignments):,} utterances)"
         ]
         if groups > 1:
-            lines.append(f"95 % interval over {over}: {100 * interval.low:.2f} to {100 * interval.high:.2f} %")
+            over = "speakers" if self.known_speakers else "utterances"
+            bounds = f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
+            lines.append(f"95 % interval over {groups} {over}: {bounds} %")
         for what in ("substitutions", "deletions", "insertions"):
             common = [(p, n) for p, n in self.evaluation.confusions().most_common() if _sort(p) == what][:SHOWN_ERRORS]
             shown = ", ".join(f"{' as '.join(token for token in pair if token)} ({n})" for pair, n in common)
@@ -227,7 +219,6 @@ class Score:
 
 
 def _sort(pair: Pair) -> str:
-    """Return what sort of error a pair of a true and a recognised token is."""
     return "insertions" if pair[0] is None else "deletions" if pair[1] is None else "substitutions"
 
 
@@ -242,18 +233,28 @@ def _counts(counts: Counts) -> dict[str, object]:
 
 
 def score_transcripts(
-    reference: TranscriptFile, hypothesis: TranscriptFile, speakers: Mapping[str, str], settings: ScoreSettings
+    reference: TranscriptFile,
+    hypothesis: TranscriptFile,
+    speakers: Mapping[str, str],
+    *,
+    phone_map: str | None,
+    ignore: tuple[str, ...] | None,
+    case: bool,
 ) -> Score:
-    """Compare a hypothesis with its reference; ValueError if they have no utterance in common."""
+    """Compare a hypothesis with its reference; ValueError if they have no utterance in common. phone_map: "39", "48" or
+    a file; ignore: tokens that do not count, None: silences; case: whether it matters."""
+
+    def prepared(tokens: Iterable[str]) -> list[str]:
+        return list(tokens) if case else [token.lower() for token in tokens]
+
     found, extra = _matched(reference.tokens, hypothesis.tokens)
     missing = sum(name not in found for name in reference.tokens)
-    true = {name: _prepared(tokens, settings) for name, tokens in reference.tokens.items()}
-    answers = {name: _prepared(found.get(name, []), settings) for name in reference.tokens}
-    if settings.phone_map is not None:
-        phone_map = _phone_map(settings.phone_map, (*true.values(), *answers.values()), settings.case)
-        true, answers = ({name: fold(one, phone_map) for name, one in side.items()} for side in (true, answers))
-    ignore = SILENCES if settings.ignore is None else settings.ignore
-    ignored = [token if settings.case else token.lower() for token in ignore]
+    true = {name: prepared(tokens) for name, tokens in reference.tokens.items()}
+    answers = {name: prepared(found.get(name, [])) for name in reference.tokens}
+    if phone_map is not None:
+        folds = _phone_map(phone_map, (*true.values(), *answers.values()), case)
+        true, answers = ({name: fold(one, folds) for name, one in side.items()} for side in (true, answers))
+    ignored = prepared(SILENCES if ignore is None else ignore)
     known = {**reference.speakers, **speakers}
     who = None
     if known:
@@ -265,22 +266,15 @@ def score_transcripts(
 
 
 def _phone_map(word: str, transcripts: Iterable[Sequence[str]], case: bool) -> dict[str, str | None]:
-    """Return the classes of all tokens by TIMIT's 39 or 48 phones or by a file."""
     if word in ("39", "48"):
         return level_map(f"phone{word}", {token for tokens in transcripts for token in tokens})
     found = read_phone_map(Path(word))
     return found if case else {token.lower(): name and name.lower() for token, name in found.items()}
 
 
-def _prepared(tokens: Sequence[str], settings: ScoreSettings) -> list[str]:
-    return list(tokens) if settings.case else [token.lower() for token in tokens]
-
-
 def _matched(reference: Tokens, hypothesis: Tokens) -> tuple[Tokens, int]:
-    """Return the hypotheses by the names of the reference, and how many belong to none.
-
-    If no name is the same, the last parts of names are compared: an4/ann/u1 and u1 are one utterance.
-    """
+    """Return the hypotheses by the names of the reference, and how many belong to none. If no name is the same, the
+    last parts of names are compared: an4/ann/u1 and u1 are one utterance."""
     found = {name: hypothesis[name] for name in reference if name in hypothesis}
     if not found:
         short = {name.rpartition("/")[2]: name for name in hypothesis}
@@ -298,26 +292,20 @@ def _matched(reference: Tokens, hypothesis: Tokens) -> tuple[Tokens, int]:
 def read_speakers(path: Path) -> dict[str, str]:
     """Return the speakers of utterances: `utterance speaker` on every line, as Kaldi's utt2spk."""
     found: dict[str, str] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError.one(path, f"is not a list of speakers that can be read ({error})") from error
-    for number, line in enumerate(lines, 1):
+    for number, line in read_lines(path, "a list of speakers"):
         fields = line.split()
-        if fields and len(fields) != 2:
-            raise CorpusError.one(path, f"line {number}: {line.strip()[:60]!r}; expected an utterance and its speaker")
-        if fields and fields[0] in found:
-            raise CorpusError.one(path, f"line {number}: {fields[0]} has a speaker already; keep one of the two lines")
-        if fields:
-            found[fields[0]] = fields[1]
+        if len(fields) != 2:
+            raise line_problem(path, number, f"{line[:60]!r}; expected an utterance and its speaker")
+        if fields[0] in found:
+            raise line_problem(path, number, f"{fields[0]} has a speaker already; keep one of the two lines")
+        found[fields[0]] = fields[1]
     if not found:
         raise CorpusError.one(path, "names no speaker; expected an utterance and its speaker on every line")
     return found
 
 
 def comparison_text(first: Score, second: Score, other: str) -> str:
-    """Return how two hypotheses differ, by the matched-pairs test."""
-    found: Comparison = matched_pairs(first.evaluation, second.evaluation)
+    found = matched_pairs(first.evaluation, second.evaluation)
     better = "fewer" if found.difference > 0 else "more"
     difference = f"{100 * abs(found.difference):.2f} % {better} errors than {other}"
     if found.difference == 0:
@@ -325,9 +313,3 @@ def comparison_text(first: Score, second: Score, other: str) -> str:
     clear = "significant" if found.p_value < 0.05 else "not significant"
     rate = 100 * second.evaluation.total.error_rate
     return f"{difference} ({rate:.2f} %); matched pairs: p = {found.p_value:.3g}, {clear} at 5 %"
-
-
-def comparison_json(first: Score, second: Score) -> dict[str, object]:
-    """Return the matched-pairs test as numbers."""
-    found = matched_pairs(first.evaluation, second.evaluation)
-    return {"error": second.evaluation.total.error_rate, "difference": found.difference, "p_value": found.p_value}

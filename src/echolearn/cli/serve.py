@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -79,7 +78,7 @@ def serve(
     def started(chosen: int) -> None:
         click.echo(f"serving {model} at http://{shown}:{chosen} (Ctrl-C stops)", err=True)
         if page:
-            Thread(target=_show_page, args=(service.show, model), daemon=True).start()
+            Thread(target=_show_page, args=(service, model), daemon=True).start()
 
     try:
         server.run(service, host, port, started)
@@ -88,14 +87,14 @@ def serve(
     click.echo("stopped.", err=True)
 
 
-def _show_page(show: Callable[[str], None], model: Path) -> None:
-    """Put the model's own page at `/`, as soon as it is made. The plain one stays if there can be none."""
+def _show_page(service: Any, model: Path) -> None:
+    """Put the model's own page at `/`, as soon as it is made."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "page.html"
         command = [sys.executable, "-m", "echolearn", "page", str(model), "--out", str(out)]
         done = subprocess.run(command, capture_output=True, check=False, timeout=300)
         if done.returncode == 0:
-            show(out.read_text(encoding="utf-8"))
+            service.page = out.read_text(encoding="utf-8")
 
 
 def _opened(path: Path) -> Any:
@@ -104,15 +103,17 @@ def _opened(path: Path) -> Any:
     from echolearn.modelfile.reader import file_kind
 
     if file_kind(path) == RECOGNIZER:
-        from echolearn.export.service.recognizers import open_recognizer
+        from echolearn.export.service.recognizers import served_recognizer
+        from echolearn.speech.recognition import load_recognizer
 
-        return open_recognizer(path)
+        return served_recognizer(load_recognizer(path))
     from echolearn.exceptions import ExportError
     from echolearn.export.service.models import open_light_model
 
     try:
         return open_light_model(path)
     except ExportError:
-        from echolearn.export.service.library import open_library_model
+        from echolearn.estimators import load
+        from echolearn.export.service.library import served
 
-        return open_library_model(path)
+        return served(load(path))

@@ -75,7 +75,7 @@ def table1(
 
     if corpus_settings["corpus"] == "synthetic" and corpus_settings["frames"] is None:
         corpus_settings["frames"] = experiment.FULL_FRAMES if full else experiment.DEMO_FRAMES
-    named = (experiment.full_plan if full else experiment.quick_plan)(units, epochs, columns)
+    named = experiment.plan_of(units, epochs, columns, full=full)
     paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
     plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, level=level, paper=paper, ours=ours)
     plan.check()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Any, Unpack
 
 import click
 import numpy as np
@@ -33,10 +33,9 @@ from echolearn.estimators import ESNClassifier
 from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import fit_fingerprint
-from echolearn.paper.fits import FitResult, confusion_counts, fit_and_test, planned_epochs
+from echolearn.paper.fits import FitResult, confusion_counts, measured_fit, planned_epochs, with_errors
 from echolearn.paper.parts import CorpusParts
-from echolearn.speech import Corpus
-from echolearn.speech import Evaluation as Scores
+from echolearn.speech import Corpus, Evaluation
 from echolearn.speech._phone_set import phones_of_states, split_state
 from echolearn.speech.recognition import (
     Lexicon,
@@ -92,9 +91,8 @@ def train(
         corpus = opened_corpus(**corpus_settings)
         # refuses before the fit what would fail after it
         words = words_for(corpus, lexicon, language_model) if purpose == "recognition" else None
-        ctx.meta[RESUME_NOTE] = (
-            "stopped; run the same command again to continue: its last state is kept beside the model."
-        )
+        kept = "its last state is kept beside the model."
+        ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: {kept}"
         with FitDisplay(stderr()) as display:
             made_of = partial(
                 learn_recognizer,
@@ -135,7 +133,8 @@ def fit_and_save(
     for note in (*corpus.notes, *parts.notes):
         progress.note(note)
     progress.start(planned_epochs(estimator, len(parts.train[0])))
-    result = fit_and_test(estimator, parts, checkpoint, on_epoch=progress.epoch, note=progress.note)
+    fit = measured_fit(estimator, parts, checkpoint, on_epoch=progress.epoch, note=progress.note)
+    result = with_errors(estimator, parts, fit)
     if made_of is None:
         if corpus.recipe.audio:
             estimator.model_ = replace(estimator.model_, recipe=corpus.recipe.facts())
@@ -147,17 +146,14 @@ def fit_and_save(
 
 
 def training_summary(result: FitResult, corpus: Corpus) -> str:
-    """Return the errors and the time of a fit in one line."""
     test, valid = 100 * result["test_error"], 100 * result["valid_error"]
     duration = f"{result['epochs']} epochs in {clock(result['seconds'])}"
     return f"state error{_kind(corpus.synthetic)}: test {test:.1f} %, valid {valid:.1f} %, {duration}"
 
 
 def check_word_files(purpose: str, lexicon: Path | None, language_model: Path | None) -> NGramModel | None:
-    """Read the files of words before anything slow begins, and return the language model.
-
-    ValueError for files that a network of states does not need, CorpusError for what is wrong with them.
-    """
+    """Read the files of words before anything slow begins, and return the language model. ValueError for files that a
+    network of states does not need, CorpusError for what is wrong with them."""
     if purpose != "recognition" and (lexicon or language_model):
         raise ValueError(f"{lexicon or language_model} is for recognition of words; add --for recognition")
     if lexicon is not None:
@@ -166,10 +162,8 @@ def check_word_files(purpose: str, lexicon: Path | None, language_model: Path | 
 
 
 def words_for(corpus: Corpus, lexicon: Path | None, language_model: Path | None) -> Lexicon | None:
-    """Return the lexicon of a file, or else that of the corpus.
-
-    ValueError if it has a phone without a frame in the training part: no network can learn such a phone.
-    """
+    """Return the lexicon of a file, or else that of the corpus. ValueError if it has a phone without a frame in the
+    training part: no network can learn such a phone."""
     path = lexicon or (Path(corpus.lexicon) if corpus.lexicon else None)
     if path is None:
         if language_model is not None:
@@ -203,7 +197,7 @@ def recognition_summary(recognizer: Recognizer, corpus: Corpus) -> str:
     return "\n".join(lines)
 
 
-def counts_text(evaluation: Scores, of: str) -> str:
+def counts_text(evaluation: Evaluation, of: str) -> str:
     """Return `12.8 % (S 64, D 56, I 24 of 1,127 phones)`."""
     total = evaluation.total
     return (
@@ -220,59 +214,13 @@ def counts_text(evaluation: Scores, of: str) -> str:
 def evaluate(*, model: Path, part: str, as_json: bool, **corpus_settings: Unpack[CorpusOptions]) -> None:
     """Print the state and phone error of MODEL on a part of a corpus, by frame."""
     network = open_state_network(model)
-    result = part_errors(network, opened_corpus(**corpus_settings), part)
-    click.echo(json.dumps(result.as_json(), indent=1) if as_json else result.as_text())
+    found = part_errors(network, opened_corpus(**corpus_settings), part)
+    click.echo(json.dumps(found, indent=1) if as_json else errors_text(found))
 
 
-class Confusion(NamedTuple):
-    """Frames of one phone that were recognised as another."""
-
-    spoken: str
-    recognised: str
-    frames: int
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Errors on a part of a corpus, as fractions of frames."""
-
-    corpus: str
-    synthetic: bool
-    part: str
-    frames: int
-    state_error: float
-    phone_error: float
-    unknown_states: list[str]
-    confusions: list[Confusion]
-
-    def as_json(self) -> dict[str, object]:
-        """Return what `echolearn evaluate --json` prints."""
-        return {
-            "corpus": self.corpus,
-            "synthetic": self.synthetic,
-            "part": self.part,
-            "frames": self.frames,
-            f"{self.part}_error": self.state_error,
-            "phone_error": self.phone_error,
-            "states_unknown_to_the_model": self.unknown_states,
-            "confused": [{"said": c.spoken, "heard": c.recognised, "frames": c.frames} for c in self.confusions],
-        }
-
-    def as_text(self) -> str:
-        """Return what `echolearn evaluate` prints."""
-        confusions = ", ".join(f"{c.spoken} as {c.recognised} ({c.frames})" for c in self.confusions)
-        lines = [
-            f"state error{_kind(self.synthetic)}: {self.part} {100 * self.state_error:.1f} %",
-            f"phone error by frame: {100 * self.phone_error:.1f} %, {self.frames:,} frames",
-            f"most frequent confusions (frames): {confusions or 'none'}",
-        ]
-        if self.unknown_states:
-            lines.append(f"states unknown to the model: {', '.join(self.unknown_states)}")
-        return "\n".join(lines)
-
-
-def part_errors(model: ESNClassifier, corpus: Corpus, part: str) -> Evaluation:
-    """Return the errors of a network on a part, and the phones most often recognised as another."""
+def part_errors(model: ESNClassifier, corpus: Corpus, part: str) -> dict[str, Any]:
+    """Return the errors of a network on a part, as fractions of frames, and the phones most often confused: what
+    `echolearn evaluate --json` prints."""
     _, X = part_features(corpus, part)
     names = np.array(corpus.state_names)
     spoken = np.concatenate([names[corpus.labels[k]] for k in corpus.which(part)])
@@ -286,16 +234,29 @@ def part_errors(model: ESNClassifier, corpus: Corpus, part: str) -> Evaluation:
     counts = confusion_counts(spoken, recognised, phones)
     wrong = counts - np.diag(np.diag(counts))
     largest = zip(*np.unravel_index(np.argsort(-wrong, axis=None)[:SHOWN_CONFUSIONS], wrong.shape), strict=True)
-    return Evaluation(
-        corpus=corpus.name,
-        synthetic=corpus.synthetic,
-        part=part,
-        frames=len(spoken),
-        state_error=float(np.mean(spoken != recognised)),
-        phone_error=float(wrong.sum() / counts.sum()),
-        unknown_states=unknown,
-        confusions=[Confusion(phones[a], phones[b], int(wrong[a, b])) for a, b in largest if wrong[a, b] > 0],
-    )
+    return {
+        "corpus": corpus.name,
+        "synthetic": corpus.synthetic,
+        "part": part,
+        "frames": len(spoken),
+        f"{part}_error": float(np.mean(spoken != recognised)),
+        "phone_error": float(wrong.sum() / counts.sum()),
+        "states_unknown_to_the_model": unknown,
+        "confused": [
+            {"said": phones[a], "heard": phones[b], "frames": int(wrong[a, b])} for a, b in largest if wrong[a, b] > 0
+        ],
+    }
+
+
+def errors_text(found: dict[str, Any]) -> str:
+    confusions = ", ".join(f"{c['said']} as {c['heard']} ({c['frames']})" for c in found["confused"])
+    part, unknown = found["part"], found["states_unknown_to_the_model"]
+    lines = [
+        f"state error{_kind(found['synthetic'])}: {part} {100 * found[f'{part}_error']:.1f} %",
+        f"phone error by frame: {100 * found['phone_error']:.1f} %, {found['frames']:,} frames",
+        f"most frequent confusions (frames): {confusions or 'none'}",
+    ]
+    return "\n".join([*lines, *([f"states unknown to the model: {', '.join(unknown)}"] if unknown else [])])
 
 
 @click.command()

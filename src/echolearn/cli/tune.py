@@ -60,9 +60,7 @@ def tune_on_corpus(
     corpus: Corpus, estimator: ESNClassifier, out: Path, trials: int, chosen: Mapping[str, object]
 ) -> Tuning:
     """Fit trials on the training part, score them on the validation part, and write the result to the folder `out`.
-
-    `chosen` are the settings that the user chose; `best.toml` repeats them beside those that were found.
-    """
+    `chosen` are the settings that the user chose; `best.toml` repeats them beside those that were found."""
     check_parameters(flat_settings(estimator))
     parts = CorpusParts.load(corpus)
     if not parts.valid_known[0]:
@@ -91,11 +89,6 @@ def as_toml(units: int, settings: Mapping[str, object]) -> str:
     for name, value in settings.items():
         inside = value if isinstance(value, Mapping) else {}
         flat |= {f"{name}.{key}": entry for key, entry in inside.items()} or {name.replace("__", "."): value}
-    lines = [f"{name} = {_toml_value(value)}" for name, value in sorted(flat.items())]
+    texts = {name: json.dumps("none" if value is None else value) for name, value in flat.items()}
+    lines = [f"{name} = {text}" for name, text in sorted(texts.items())]
     return "\n".join([f"units = {units}", "", "[estimator]", *lines, ""])
-
-
-def _toml_value(value: object) -> str:
-    if value is None:
-        return '"none"'
-    return json.dumps(list(value) if isinstance(value, tuple) else value)

@@ -40,11 +40,6 @@ def in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
-def on_terminal() -> bool:
-    """Return whether lines can be rewritten in place."""
-    return not in_notebook() and sys.stderr.isatty()
-
-
 def show_line(text: str) -> None:
     """Show a line of text: in a notebook in the output of the cell, otherwise on stderr."""
     if in_notebook():
@@ -72,17 +67,12 @@ class Bar:
     """A context in which every step of counted work is shown."""
 
     def __init__(
-        self,
-        total: int,
-        *,
-        shown: bool = True,
-        every_line: bool = False,
-        write: Callable[[str], object] | None = None,
+        self, total: int, *, shown: bool = True, every_line: bool = False, write: Callable[[str], object] | None = None
     ) -> None:
         self.total, self.shown, self.every_line = total, shown, every_line
         self.write = show_line if write is None else write
         self.area = Area() if shown and write is None and in_notebook() else None
-        self.in_place = shown and write is None and not every_line and on_terminal()
+        self.in_place = shown and write is None and not (every_line or in_notebook()) and sys.stderr.isatty()
         self.done, self.text, self.seen = 0, "", -math.inf
         self.pending = False  # whether the newest step was not shown
         self.values: dict[str, list[float]] = {}
@@ -139,11 +129,8 @@ class Bar:
 
 
 class Progress(Bar):
-    """A bar over epochs, if `verbose`, which passes the row of history of each on to a callback.
-
-    With verbose=1, it is live in a notebook and on a terminal, and in a log there is a line every few seconds; with
-    verbose=2 there is a line per epoch. A notebook shows the curve of the validation error too.
-    """
+    """A bar over epochs, if `verbose`, which passes the row of history of each on to a callback. With verbose=2 there
+    is a line per epoch, with 1 only every few seconds in a log; a notebook shows the curve of the errors too."""
 
     def __init__(self, verbose: int, epochs: int, callback: Callable[[dict[str, float]], object] | None):
         super().__init__(epochs, shown=verbose > 0, every_line=verbose > 1, write=_screen.get())
@@ -165,7 +152,6 @@ class RefiningProgress(Bar):
         super().__init__(epochs, shown=verbose > 0, every_line=verbose > 1, write=_screen.get())
 
     def epoch(self, row: dict[str, float]) -> None:
-        """Show an epoch."""
         errors = {name: row[key] for key, name in ENTROPY_CURVES.items() if key in row}
         held = f"  valid {errors['valid']:.4f}" if "valid" in errors else ""
         text = f"refining {row['epoch']:.0f}/{self.total}  cross entropy {errors['train']:.4f}{held}"
@@ -189,10 +175,8 @@ def shown_by(show: Callable[[str], object]) -> Iterator[None]:
 
 
 def epoch_line(row: dict[str, float], epochs: int, left: float) -> str:
-    """Return the line of an epoch; left: estimated seconds until the last one is done.
-
-    Example: "epoch 3/12  error 0.6566  valid 0.4278  ρ 0.911  |dE/dW| 181  |dE/dW_rec| 42  0:08 left".
-    """
+    """Return the line of an epoch; left: estimated seconds until the last one is done. Example: "epoch 3/12 error
+    0.6566 valid 0.4278 ρ 0.911 |dE/dW| 181 |dE/dW_rec| 42 0:08 left"."""
     parts = [f"epoch {row['epoch']:.0f}/{epochs}", f"error {row['error']:.4g}"]
     if "valid_error" in row:
         parts.append(f"valid {row['valid_error']:.4g}")

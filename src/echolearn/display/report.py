@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """A drawing with its title and caption; `wide` lets it take the page's whole width.
-
-    pixels: the least width of a wide drawing, which scrolls on a narrower page; below: HTML between it and its caption.
-    """
+    """A drawing with its title and caption; `wide` lets it take the page's whole width. pixels: the least width of a
+    wide drawing, which scrolls on a narrower page; below: HTML between it and its caption."""
 
     title: str
     caption: str

@@ -50,7 +50,6 @@ _STYLE = {
 
 
 def can_draw() -> bool:
-    """Return whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 

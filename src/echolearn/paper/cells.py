@@ -6,20 +6,21 @@ import hashlib
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 
 from echolearn import __version__
 from echolearn.estimators import ESNClassifier, load
 from echolearn.fitting.parameters import flat_settings
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.paper.estimate import CorpusSize, cost_of_cell
-from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, layers_of, planned_epochs
+from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell
+from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, layers_of, measured_fit, planned_epochs
 from echolearn.paper.parts import CorpusParts
+from echolearn.paper.table1_report import CorpusReport
 from echolearn.speech import Corpus
-from echolearn.training.cost_model import TYPICAL_RATES
+from echolearn.training.cost_model import TYPICAL_RATES, Rates
 
 Fit = TypeVar("Fit", bound=MeasuredFit)
 Score = TypeVar("Score")
@@ -36,14 +37,14 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of its files."""
         return f"{self.column}-{self.units}-{self.seed}"
 
 
 class Plan(Protocol):
     """Which networks an experiment has."""
 
-    def check(self) -> None: ...
+    @property
+    def level(self) -> str: ...
     def cells(self) -> list[Cell]: ...
     def estimator(self, cell: Cell, /) -> StateClassifier: ...
 
@@ -58,11 +59,8 @@ class Outcome(NamedTuple):
 
 
 class Progress(Protocol):
-    """Receives the progress of an experiment.
-
-    `fits` and `decoding` are the work of each fit and of decoding the answers of a network, in the same unit; `done`
-    counts the epochs of all layers; `reused` marks a cell of an earlier run.
-    """
+    """Receives the progress of an experiment. `fits` and `decoding` are the work of each fit and of decoding, in one
+    unit; `done` counts the epochs of all layers; `reused` marks a cell of an earlier run."""
 
     def note(self, text: str) -> object: ...
     def plan(self, fits: Mapping[Cell, float], decoding: float) -> object: ...
@@ -74,22 +72,22 @@ class Progress(Protocol):
 
 def fit_fingerprint(estimator: StateClassifier, corpus: str) -> str:
     """Return a hash of what a result depends on: settings, the fingerprint of the corpus, and the version."""
-    return fingerprint_of([__version__, corpus, _settings(estimator)])
+    single = isinstance(estimator, ESNClassifier)
+    return fingerprint_of([__version__, corpus, _settings(estimator) if single else estimator.get_params(deep=False)])
 
 
 def fingerprint_of(content: object) -> str:
     """Return a hash of anything that JSON can say, and of the settings of layers."""
-    text = json.dumps(content, sort_keys=True, default=lambda one: _layer(one) or str(one))
+    text = json.dumps(content, sort_keys=True, default=lambda one: _settings(one) or str(one))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _layer(one: object) -> object:
+def _settings(one: object) -> Mapping[str, object] | None:
     return flat_settings(one) if isinstance(one, ESNClassifier) else None
 
 
-def _settings(estimator: StateClassifier) -> Mapping[str, object]:
-    """Return all settings of a network, or those of a stack with its layers."""
-    return flat_settings(estimator) if isinstance(estimator, ESNClassifier) else estimator.get_params(deep=False)
+def costs_of(plan: Plan, size: CorpusSize, rates: Rates) -> dict[Cell, Cost]:
+    return {cell: cost_of_cell(plan.estimator(cell), size, rates) for cell in plan.cells()}
 
 
 def _checksum(result: Mapping[str, object]) -> str:
@@ -97,10 +95,8 @@ def _checksum(result: Mapping[str, object]) -> str:
 
 
 class CellStore(Generic[Fit]):
-    """A folder with one JSON file and one model file per cell, and a checkpoint folder for the one being fitted.
-
-    Beside a cell there may be scores of its network, each a JSON file with a fingerprint of what it depends on.
-    """
+    """A folder with one JSON file and one model file per cell, and a checkpoint folder for the one being fitted. Beside
+    a cell there may be scores of its network, each a JSON file with a fingerprint of what it depends on."""
 
     def __init__(self, folder: Path, note: Note):
         self.folder, self.note = folder, note
@@ -109,66 +105,54 @@ class CellStore(Generic[Fit]):
     def find(self, name: str, fingerprint: str) -> Fit | None:
         """Return a finished cell, or None where there is none or it was made from something else."""
         path = self.folder / f"{name}.json"
-        if not path.is_file():
+        found, _ = self._read(path, "cell")
+        if found is None:
             return None
-        try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            fit: Fit = stored["cell"]
-            if stored["sha256"] != _checksum(fit):
-                raise ValueError("its checksum does not match")
-            if fit["fingerprint"] == fingerprint and self.model_path(name).is_file():
-                return fit
-            reason = "was made with other settings or another corpus"
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            reason = "is damaged"
-        self.note(f"{path} {reason}; it is computed again")
+        fit = cast(Fit, found)
+        if fit.get("fingerprint") == fingerprint and self.model_path(name).is_file():
+            return fit
+        self.note(f"{path} was made with other settings or another corpus; it is computed again")
         return None
 
-    def find_score(self, name: str, kind: str, fingerprint: str) -> dict[str, object] | None:
+    def find_score(self, name: str, kind: str, fingerprint: str) -> Mapping[str, object] | None:
         """Return a score of a cell's network, or None where there is none or it was made from something else."""
-        path = self._score_path(name, kind)
-        if not path.is_file():
-            return None
+        score, made_from = self._read(self.folder / f"{name}.{kind}.json", "score")
+        return score if made_from == fingerprint else None
+
+    def _read(self, path: Path, key: str) -> tuple[dict[str, object] | None, object]:
+        """Return the entry `key` of a file, and its fingerprint; None and a note if its checksum does not match."""
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            score: dict[str, object] = stored["score"]
-            if stored["sha256"] == _checksum(score):
-                return score if stored["fingerprint"] == fingerprint else None
+            if stored["sha256"] == _checksum(stored[key]):
+                return stored[key], stored.get("fingerprint")
+        except FileNotFoundError:
+            return None, None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         self.note(f"{path} is damaged; it is computed again")
-        return None
+        return None, None
 
     def save_score(self, name: str, kind: str, fingerprint: str, score: Mapping[str, object]) -> None:
-        """Write a score of a cell's network."""
         content = {"sha256": _checksum(score), "fingerprint": fingerprint, "score": score}
-        write_atomically(self._score_path(name, kind), json.dumps(content, indent=1).encode())
-
-    def _score_path(self, name: str, kind: str) -> Path:
-        return self.folder / f"{name}.{kind}.json"
+        write_atomically(self.folder / f"{name}.{kind}.json", json.dumps(content, indent=1).encode())
 
     def checkpoint(self, name: str, fingerprint: str) -> Path:
-        """Return the folder in which the fit of a cell keeps its state."""
         return self.folder / f"{name}-{fingerprint}.checkpoint"
 
     def save(self, name: str, fit: Fit, model: StateClassifier) -> None:
-        """Write a finished cell and remove its checkpoints."""
         model.save(self.model_path(name))
         content = {"sha256": _checksum(fit), "cell": fit}
         write_atomically(self.folder / f"{name}.json", json.dumps(content, indent=1).encode())
         self._remove_checkpoints(name)
 
     def model_path(self, name: str) -> Path:
-        """Return the file of a cell's network."""
         return self.folder / f"{name}.safetensors"
 
     def load_model(self, name: str) -> ESNClassifier:
-        """Return the network of a finished cell."""
         model: ESNClassifier = load(self.model_path(name))
         return model
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove these cells, finished or not."""
         for name in names:
             self._remove_checkpoints(name)
             for path in (self.folder / f"{name}.json", self.model_path(name), *self.folder.glob(f"{name}.*.json")):
@@ -190,8 +174,8 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
     progress: Progress
 
     @abstractmethod
-    def fit(self, estimator: StateClassifier, checkpoint: Path, on_epoch: Callable[[EpochRow], object]) -> Fit:
-        """Fit a network, or resume its fit."""
+    def kept_fit(self, model: StateClassifier, fit: MeasuredFit) -> Fit:
+        """Return a fit with what else is kept of it."""
 
     @abstractmethod
     def kept_score(self, cell: Cell, fit: Fit) -> Score | None:
@@ -210,22 +194,37 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
     @abstractmethod
     def page(self, table: Table, done: Mapping[Cell, tuple[Fit, Score]]) -> str: ...
 
+    def corpus_report(self, settings: Mapping[str, object], done: Collection[Cell]) -> CorpusReport:
+        """Return what every table says of its corpus and of how it was computed."""
+        corpus = self.corpus
+        return {
+            "corpus": corpus.name,
+            "level": self.plan.level,
+            "digest": self.parts.fingerprint,
+            "synthetic": corpus.synthetic,
+            "frames": corpus.frames,
+            "states": len(corpus.state_names),
+            "speakers": len(set(corpus.speakers)),
+            "settings": settings,
+            "notes": list(corpus.notes),
+            "complete": len(done) == len(self.plan.cells()),
+            "echolearn": __version__,
+        }
+
     def decoding_work(self, size: CorpusSize) -> float:
         """Return about how many seconds it takes to decode the answers of a network."""
         return 0.0
 
     def run(self, out: Path, *, force: bool) -> Table:
-        """Compute the cells that are not kept yet, or all of them with `force`, and return the table.
-
-        After every cell the tables on disk hold all that is known.
-        """
+        """Compute the cells that are not kept yet, or all of them with `force`, and return the table. After every cell
+        the tables on disk hold all that is known."""
         for note in (*self.corpus.notes, *self.parts.notes):
             self.progress.note(note)
         cells, size = self.plan.cells(), CorpusSize.of(self.corpus)
         if force:
             self.store.remove(cell.name for cell in cells)
-        costs = {cell: cost_of_cell(self.plan.estimator(cell), size, TYPICAL_RATES).seconds for cell in cells}
-        self.progress.plan(costs, self.decoding_work(size))
+        costs = costs_of(self.plan, size, TYPICAL_RATES)
+        self.progress.plan({cell: cost.seconds for cell, cost in costs.items()}, self.decoding_work(size))
         kept = {cell: self.store.find(cell.name, self.fingerprint(cell)) for cell in cells}
         done: dict[Cell, tuple[Fit, Score]] = {}
         for cell, fit in kept.items():
@@ -243,7 +242,6 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
         return table
 
     def fingerprint(self, cell: Cell) -> str:
-        """Return a hash of what the fit of a cell depends on."""
         return fit_fingerprint(self.plan.estimator(cell), self.parts.fingerprint)
 
     def _computed(self, cell: Cell, fit: Fit | None) -> tuple[Fit, Score]:
@@ -267,7 +265,9 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
             before = layers[: int(row["layer"]) - 1] if "layer" in row else layers
             self.progress.epoch(cell, sum(before) + int(row["epoch"]), row)
 
-        fit = self.fit(model, self.store.checkpoint(cell.name, fingerprint), on_epoch)
+        checkpoint = self.store.checkpoint(cell.name, fingerprint)
+        measured = measured_fit(model, self.parts, checkpoint, on_epoch=on_epoch, note=self.progress.note)
+        fit = self.kept_fit(model, measured)
         fit["fingerprint"] = fingerprint
         self.store.save(cell.name, fit, model)
         return fit

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from echolearn.estimators import ESNClassifier, StackedClassifier
+from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import DataSize, NetworkSettings
@@ -31,7 +32,6 @@ class CorpusSize:
 
     @classmethod
     def of(cls, corpus: Corpus) -> CorpusSize:
-        """Return the size of a corpus."""
         frames, inputs = corpus.frames, corpus.features[0].shape[1]
         lengths = np.array([len(corpus.labels[k]) for k in corpus.which("train")])
         states = len(corpus.state_names)
@@ -81,6 +81,17 @@ def _cost_of_stack(stack: StackedClassifier, size: CorpusSize, rates: Rates) -> 
     return Cost(sum(cost.seconds for cost in costs) + joint, max(cost.nbytes for cost in costs))
 
 
-def gigabytes(cost: Cost, free: float | None) -> str:
+def memory_text(cost: Cost) -> str:
     """Return the memory of a fit, with a mark where it is more than is free."""
+    free = available_memory()
     return f"{cost.nbytes / 1e9:.1f} GB" + ("!" if free is not None and cost.nbytes > free else "")
+
+
+def estimate_lines(every: str, table: Sequence[str], summary: str, refused: str) -> str:
+    """Return the lines of an estimate; the last one explains the marks of `memory_text`, where there are any."""
+    title = f"estimated time and memory of every {every}, on {thread_count()} threads with nothing else running:"
+    lines = [title, *table, summary]
+    if any("GB!" in line for line in table):
+        free = (available_memory() or 0.0) / 1e9
+        lines.append(f"!: more than the {free:.1f} GB that are free; such a {refused} is refused when its turn comes")
+    return "\n".join(lines)

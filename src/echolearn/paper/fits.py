@@ -72,20 +72,8 @@ def planned_epochs(estimator: StateClassifier, sequences: int) -> int:
     return 0 if settings.learn == "none" else settings.epochs_for(sequences)
 
 
-def fit_and_test(
-    estimator: ESNClassifier,
-    parts: CorpusParts,
-    checkpoint: Path,
-    *,
-    on_epoch: Callable[[EpochRow], object],
-    note: Note,
-) -> FitResult:
-    """Fit, test, and return the result. An interrupted fit resumes from the folder `checkpoint`.
-
-    The fit sees the training and the validation part: epochs, ridge and penalty are chosen by them. Only when it has
-    ended is the test part read, once.
-    """
-    fit = measured_fit(estimator, parts, checkpoint, on_epoch=on_epoch, note=note)
+def with_errors(estimator: ESNClassifier, parts: CorpusParts, fit: MeasuredFit) -> FitResult:
+    """Return a fit with its errors. Only now, with all choices made on the validation part, is the test part read."""
     networks = len({row.get("network") for row in fit["history"]}) or 1
     frames = sum(map(len, parts.train[0]))
     valid_wrong = np.concatenate(parts.valid[1]) != np.concatenate(estimator.predict(parts.valid[0]))
@@ -216,10 +204,8 @@ def made_with() -> dict[str, object]:
 
 @cache
 def source_commit() -> str | None:
-    """Return the commit of the source tree that runs, as it was at the first call; None where there is none.
-
-    A "+" follows it where a file of the package differs from that commit.
-    """
+    """Return the commit of the source tree that runs, as it was at the first call; None where there is none. A "+"
+    follows it where a file of the package differs from that commit."""
     package = Path(__file__).resolve().parent.parent
 
     def git(*words: str) -> str:

@@ -18,11 +18,8 @@ _HASHED_FRAMES = 65_536  # at a time
 
 @dataclass(frozen=True)
 class CorpusParts:
-    """The parts of a corpus.
-
-    `valid_known` holds the validation utterances whose states all occur in the training part: a fit refuses others.
-    `notes` are remarks for the user.
-    """
+    """The parts of a corpus. `valid_known` holds the validation utterances whose states all occur in the training part:
+    a fit refuses others. `notes` are remarks for the user."""
 
     train: Part
     valid: Part
@@ -34,7 +31,6 @@ class CorpusParts:
 
     @classmethod
     def load(cls, corpus: Corpus) -> CorpusParts:
-        """Load all features of a corpus."""
         names = np.array(corpus.state_names)
         train, valid, test = (_labelled_part(corpus, part, names) for part in PART_NAMES)
         trained = set(np.unique(np.concatenate(train[1])).tolist())

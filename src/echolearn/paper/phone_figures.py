@@ -13,7 +13,6 @@ import numpy as np
 
 from echolearn.display.report import Figure
 from echolearn.display.svg import INK, MUTED, SERIES, can_draw, styled_figure, to_svg
-from echolearn.exceptions import CorpusError
 from echolearn.paper.fits import EpochRow, StateClassifier
 from echolearn.paper.phone_report import PhoneRow, alignment_block, audio_block
 from echolearn.paper.phone_scoring import PhoneScoring, state_probabilities
@@ -22,13 +21,15 @@ from echolearn.paper.table1_figures import (
     Curve,
     ShownUtterance,
     confusions,
-    draw_image,
+    draw_picture,
     draw_posteriors,
     learning_curves,
     percent_axis,
-    spectrogram,
+    picture_of,
+    shown_posteriors,
+    utterance_sound,
 )
-from echolearn.speech import Corpus, Counts, Evaluation, read_audio
+from echolearn.speech import Corpus, Evaluation
 from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._phone_set import SILENCES, split_state
 from echolearn.speech._scoring import Pair
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_SECONDS = 20.0  # of an utterance that is shown, so that the page stays small
 MIN_PHONES = 5  # of the worst utterance: one wrong phone of one is no example
-LIKELY_PROBABILITY = 0.5  # a phone that the network holds so likely at some frame is shown, though it was not spoken
 SHOWN_PHONES = 45
 ERROR_COLOURS = {"substitution": SERIES[1], "deletion": SERIES[5], "insertion": SERIES[4]}
 PIXELS_PER_SECOND = 240  # of an utterance, so that the name of a phone of five frames is readable
@@ -50,21 +50,21 @@ PIXELS_PER_LETTER = 7  # of a phone's name
 
 @dataclass(frozen=True)
 class ReportedSystem:
-    """The results of a system that the report shows; `load` returns its network.
+    """The results of a system that the report shows; `load` returns its network. recognised: of each test utterance the
+    phones with their first frame and the one after their last."""
 
-    recognised: of each test utterance the phones with their first frame and the one after their last.
-    """
-
-    name: str
     row: PhoneRow
     evaluation: Evaluation
     history: Sequence[EpochRow]
     recognised: Mapping[str, Sequence[tuple[str, int, int]]]
     load: Callable[[], StateClassifier]
 
+    @property
+    def name(self) -> str:
+        return self.row["system"]
+
 
 def draw_figures(corpus: Corpus, task: PhoneScoring, systems: Sequence[ReportedSystem]) -> list[Figure]:
-    """Return the figures of the report; none where matplotlib is missing."""
     if not can_draw() or not systems:
         return []
     best = best_system(systems)
@@ -88,23 +88,34 @@ def best_system(systems: Sequence[ReportedSystem]) -> ReportedSystem:
 def _errors_by_kind(systems: Sequence[ReportedSystem]) -> Figure:
     tests = [one.row["test"] for one in systems]
     table = np.array([(test["substitutions"], test["deletions"], test["insertions"]) for test in tests])
-    x, base = np.arange(len(systems)), np.zeros(len(systems))
     caption = "Phone error on test by kind: substitutions, deletions and insertions as shares of the reference phones."
     with styled_figure("phone-kinds", (6.0, 3.6)) as figure:
         axes = figure.subplots()
-        for k, (kind, colour) in enumerate(ERROR_COLOURS.items()):
-            axes.bar(x, table[:, k], 0.6, bottom=base, color=colour, label=f"{kind}s")
-            base += table[:, k]
-        for place, total in zip(x, base, strict=True):
+        totals = _stack_bars(axes, 0.6, table)
+        for place, total in enumerate(totals):
             text = f"{100 * total:.1f} %"
             axes.annotate(text, (place, total), xytext=(0, 3), textcoords="offset points", ha="center")
-        axes.set_xticks(x, [one.name for one in systems])
+        axes.set_xticks(range(len(systems)), [one.name for one in systems])
         axes.set_xlim(-0.6, len(systems) - 0.4)
         axes.margins(y=0.12)
         percent_axis(axes.yaxis)
         axes.grid(axis="x", visible=False)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3)
         return Figure("Errors by kind", caption, to_svg(figure, "phone-kinds"))
+
+
+def _stack_bars(axes: Axes, width: float, counts: Array) -> Array:
+    """Draw the errors by kind (bars, kinds) above each other, and return their sums."""
+    base = np.zeros(len(counts))
+    for (kind, colour), values in zip(ERROR_COLOURS.items(), counts.T, strict=True):
+        axes.bar(np.arange(len(counts)), values, width, bottom=base, color=colour, label=f"{kind}s")
+        base = base + values
+    return base
+
+
+def _name_bars(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_xticks(range(len(names)), names, fontsize=8, rotation=90, parse_math=False)
+    axes.set_xlim(-0.6, len(names) - 0.4)
 
 
 def _states_against_phones(systems: Sequence[ReportedSystem]) -> Figure:
@@ -179,20 +190,15 @@ def _errors_by_phone(best: ReportedSystem) -> Figure:
     )
     shown = sorted(best.evaluation.by_token().items(), key=lambda item: -item[1].errors)[:SHOWN_PHONES]
     counts = [c for _, c in shown]
-    x, base = np.arange(len(shown)), np.zeros(len(shown))
     with styled_figure("phone-errors", (9.6, 4.4)) as figure:
         top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1), gridspec_kw={"hspace": 0.12})
-        for kind, colour in ERROR_COLOURS.items():
-            values = np.array([getattr(c, f"{kind}s") for c in counts], dtype=float)
-            top.bar(x, values, 0.75, bottom=base, color=colour, label=f"{kind}s")
-            base += values
+        _stack_bars(top, 0.75, np.array([(c.substitutions, c.deletions, c.insertions) for c in counts], dtype=float))
         share = [(c.substitutions + c.deletions) / c.reference if c.reference else np.nan for c in counts]
-        bottom.bar(x, share, 0.75, color=MUTED, alpha=0.6)
+        bottom.bar(range(len(shown)), share, 0.75, color=MUTED, alpha=0.6)
         percent_axis(bottom.yaxis)
         top.set_ylabel("errors")
         bottom.set_ylabel("not recognised")
-        bottom.set_xticks(x, [phone for phone, _ in shown], fontsize=8, rotation=90, parse_math=False)
-        bottom.set_xlim(-0.6, len(shown) - 0.4)
+        _name_bars(bottom, [phone for phone, _ in shown])
         for axes in (top, bottom):
             axes.grid(axis="x", visible=False)
         top.legend(loc="upper right", ncols=3)
@@ -209,13 +215,12 @@ def _errors_by_speaker(best: ReportedSystem) -> list[Figure]:
         "speaker resemble each other, so the interval of the phone error is over speakers."
     )
     shown = sorted(speakers.items(), key=lambda item: -item[1])[:SHOWN_PHONES]
-    x, total = np.arange(len(shown)), best.evaluation.total.error_rate
+    total = best.evaluation.total.error_rate
     with styled_figure("phone-speakers", (9.6, 2.9)) as figure:
         axes = figure.subplots()
-        axes.bar(x, [rate for _, rate in shown], 0.75, color=SERIES[0], alpha=0.8)
+        axes.bar(range(len(shown)), [rate for _, rate in shown], 0.75, color=SERIES[0], alpha=0.8)
         axes.axhline(total, color=SERIES[1], lw=1.4, ls="--", label=f"all speakers: {100 * total:.1f} %")
-        axes.set_xticks(x, [name[:24] for name, _ in shown], fontsize=8, rotation=90, parse_math=False)
-        axes.set_xlim(-0.6, len(shown) - 0.4)
+        _name_bars(axes, [name[:24] for name, _ in shown])
         percent_axis(axes.yaxis)
         axes.grid(axis="x", visible=False)
         axes.legend(loc="upper right")
@@ -224,9 +229,7 @@ def _errors_by_speaker(best: ReportedSystem) -> list[Figure]:
 
 def confusion_table(evaluation: Evaluation, phones: Sequence[str]) -> tuple[Array, list[str], list[str]]:
     """Return how often each phone (rows, and last what was inserted) was recognised as each (last: as nothing).
-
-    Silences, and phones that occur on neither side, have no row or column.
-    """
+    Silences, and phones that occur on neither side, have no row or column."""
     pairs = [pair for pairs in evaluation.alignments.values() for pair in pairs]
     spoken = [p for p in phones if p not in SILENCES and any(true == p for true, _ in pairs)]
     recognised = [p for p in phones if p not in SILENCES and any(p in pair for pair in pairs)]
@@ -251,24 +254,17 @@ def _confusions(task: PhoneScoring, best: ReportedSystem) -> Figure:
 
 
 def shown_utterances(corpus: Corpus, evaluation: Evaluation) -> dict[str, int]:
-    """Return test utterances to show, each once: the shortest, the one of median length and the worst.
-
-    The worst has the largest phone error among those of at least `MIN_PHONES` phones; utterances longer than
-    `MAX_SHOWN_SECONDS` are shown only where there are no others.
-    """
+    """Return test utterances to show: the shortest, the one of median length and the worst of at least `MIN_PHONES`
+    phones, each once; utterances longer than `MAX_SHOWN_SECONDS` only where there are no others."""
     which = [k for k in corpus.which("test") if evaluation.alignments[corpus.utterances[k]]] or corpus.which("test")
     short = [k for k in which if len(corpus.labels[k]) <= MAX_SHOWN_SECONDS * FRAMES_PER_SECOND] or which
     by_length = sorted(short, key=lambda k: len(corpus.labels[k]))
     counts = evaluation.by_utterance()
     of = {k: counts[corpus.utterances[k]] for k in short}
     candidates = [k for k in short if of[k].reference >= MIN_PHONES] or short
-    worst = max(candidates, key=lambda k: _rate(of[k]))
+    worst = max(candidates, key=lambda k: of[k].error_rate if of[k].reference else float(of[k].insertions > 0))
     found = {"shortest": by_length[0], "of median length": by_length[len(by_length) // 2], "worst": worst}
     return {" and ".join(w for w in found if found[w] == k): k for k in dict.fromkeys(found.values())}
-
-
-def _rate(counts: Counts) -> float:
-    return counts.error_rate if counts.reference else float(counts.insertions > 0)
 
 
 def _utterances(corpus: Corpus, task: PhoneScoring, best: ReportedSystem) -> list[Figure]:
@@ -276,8 +272,8 @@ def _utterances(corpus: Corpus, task: PhoneScoring, best: ReportedSystem) -> lis
     figures = []
     for number, (what, k) in enumerate(shown_utterances(corpus, best.evaluation).items()):
         name = corpus.utterances[k]
-        samples = _samples(corpus, k)
-        shown = decoded(corpus, k, task, best, model, samples=samples)
+        samples = utterance_sound(corpus, k)
+        shown = decoded(corpus, k, task, best, model=model, samples=samples)
         short = shown.seconds <= MAX_SHOWN_SECONDS
         counts = best.evaluation.by_utterance()[name]
         caption = (
@@ -295,15 +291,6 @@ def _utterances(corpus: Corpus, task: PhoneScoring, best: ReportedSystem) -> lis
     return figures
 
 
-def _samples(corpus: Corpus, k: int) -> Array | None:
-    """Return the sound of an utterance; None where the corpus has none, or its file is no longer there."""
-    path = corpus.audio[k] if corpus.audio else ""
-    try:
-        return read_audio(path) if path else None
-    except CorpusError:
-        return None
-
-
 @dataclass(frozen=True)
 class Segment:
     """A phone with its frames; kind: right, silence, substitution, deletion or insertion."""
@@ -316,8 +303,6 @@ class Segment:
 
 @dataclass(frozen=True)
 class DecodedUtterance(ShownUtterance):
-    """An utterance with the phones of both sides."""
-
     spoken: Sequence[Segment]
     recognised: Sequence[Segment]
 
@@ -328,13 +313,7 @@ class DecodedUtterance(ShownUtterance):
 
 
 def decoded(
-    corpus: Corpus,
-    k: int,
-    task: PhoneScoring,
-    best: ReportedSystem,
-    model: StateClassifier,
-    *,
-    samples: Array | None,
+    corpus: Corpus, k: int, task: PhoneScoring, best: ReportedSystem, *, model: StateClassifier, samples: Array | None
 ) -> DecodedUtterance:
     """Return one utterance with what was spoken, what was recognised, and the probabilities behind it."""
     X = corpus.features[k]
@@ -343,20 +322,9 @@ def decoded(
     spoken = phone_segments(corpus.labels[k], corpus.state_names)
     recognised = best.recognised[corpus.utterances[k]]
     sides = [marked_phones(spoken, pairs, task, 0), marked_phones(recognised, pairs, task, 1)]
-    posteriors = _class_posteriors(P, task)
-    named = dict.fromkeys(one.name for side in sides for one in side)
-    likely = sorted(
-        (c for c in posteriors if posteriors[c].max() > LIKELY_PROBABILITY), key=lambda c: -posteriors[c].max()
-    )
-    names = list(dict.fromkeys([*named, *likely]))[::-1]
-    return DecodedUtterance(
-        picture=X if samples is None else spectrogram(samples),
-        picture_label=f"{X.shape[1]} features" if samples is None else "0 to 8 kHz",
-        spoken=sides[0],
-        recognised=sides[1],
-        posteriors=np.stack([posteriors[name] for name in names], axis=1),
-        names=names,
-    )
+    classes = [task.phone_class(split_state(state)[0]) for state in task.names]
+    posteriors, names = shown_posteriors(P, classes, [one.name for side in sides for one in side])
+    return DecodedUtterance(*picture_of(X, samples), posteriors, names, *sides)
 
 
 def marked_phones(
@@ -373,23 +341,9 @@ def marked_phones(
             found.append(Segment(name, start, end, "silence"))
             continue
         pair = next(aligned)
-        if pair[0] == pair[1]:
-            kind = "right"
-        elif pair[1 - side] is None:
-            kind = "deletion" if side == 0 else "insertion"
-        else:
-            kind = "substitution"
+        alone = "deletion" if side == 0 else "insertion"
+        kind = "right" if pair[0] == pair[1] else alone if pair[1 - side] is None else "substitution"
         found.append(Segment(name, start, end, kind))
-    return found
-
-
-def _class_posteriors(P: Array, task: PhoneScoring) -> Mapping[str, Array]:
-    """Return the probability of every phone, in the classes of the score, at every frame."""
-    found: dict[str, Array] = {}
-    for column, state in enumerate(task.names):
-        name = task.phone_class(split_state(state)[0])
-        if name is not None:
-            found[name] = found.get(name, np.zeros(len(P))) + P[:, column]
     return found
 
 
@@ -397,10 +351,9 @@ def decoded_utterance(shown: DecodedUtterance, name: str) -> str:
     """Draw the picture, true and recognised phones as two bars, and posteriors, over one time axis."""
     height = 0.155 * len(shown.names) + 0.3
     with styled_figure(name, (shown.pixels / PIXELS_PER_INCH, 3.0 + height)) as figure:
-        top, bars, bottom = figure.subplots(
-            3, 1, sharex=True, height_ratios=(1.9, 0.8, height), gridspec_kw={"hspace": 0.06}
-        )
-        draw_image(top, shown.picture, shown.seconds, shown.picture_label)
+        grid = {"height_ratios": (1.9, 0.8, height), "hspace": 0.06}
+        top, bars, bottom = figure.subplots(3, 1, sharex=True, gridspec_kw=grid)
+        draw_picture(top, shown)
         letter = PIXELS_PER_LETTER * shown.seconds / shown.pixels
         _draw_bar(bars, shown.spoken, 1, letter)
         _draw_bar(bars, shown.recognised, 0, letter)

@@ -56,20 +56,23 @@ class PartScore(TypedDict):
     reference_phones: int
 
 
-class PhoneRow(TypedDict):
-    """One system."""
+class DecodedParts(TypedDict):
+    """The errors of a decoder that is tuned on valid."""
 
+    valid: PartScore
+    test: PartScore
+    order: int  # of the phone n-gram
+    weights: dict[str, float]
+    decoding_seconds: float  # of tuning on valid and decoding test
+
+
+class PhoneRow(DecodedParts):
     system: str
     units: int
     bidirectional: bool
     seconds: float  # of the fit
     processor_seconds: float | None
-    decoding_seconds: float  # of tuning on valid and decoding test
     epochs: int
-    valid: PartScore
-    test: PartScore
-    order: int  # of the phone n-gram
-    weights: dict[str, float]  # of the decoder, tuned on valid
     made_with: NotRequired[Mapping[str, object]]
 
 
@@ -95,30 +98,24 @@ class PhoneTable(CorpusReport):
 SYSTEM_HEAD = ["system", "units", "test %", "95 % interval", "sub.", "del.", "ins.", "valid %", "state error %", "fit"]
 
 
-def interval_text(interval: Sequence[float] | None) -> str:
-    """Return `10.1 to 12.3`, in per cent; a dash where there is none."""
-    return "–" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}"
-
-
 def system_rows(table: PhoneTable) -> list[list[str]]:
     """Return one row of text per system, under `SYSTEM_HEAD`."""
     rows = []
     for row in table["rows"]:
         test = row["test"]
         kinds = (test["substitutions"], test["deletions"], test["insertions"])
-        errors = [percent(test["phone_error"]), interval_text(test["interval"]), *map(percent, kinds)]
+        interval = "–" if test["interval"] is None else " to ".join(map(percent, test["interval"]))
+        errors = [percent(test["phone_error"]), interval, *map(percent, kinds)]
         others = [percent(row["valid"]["phone_error"]), percent(test["state_error"]), clock(row["seconds"])]
         rows.append([row["system"], f"{row['units']:,}", *errors, *others])
     return rows
 
 
 def corpus_summary(table: PhoneTable) -> str:
-    """Return the corpus with its size in one line."""
     return f"{corpus_text(table)}, {table['speakers']} speakers"
 
 
 def scoring_text(table: PhoneTable) -> str:
-    """Return how errors were counted."""
     test = table["rows"][0]["test"]["reference_phones"] if table["rows"] else 0
     return (
         f"Scored in {LEVELS[table['level']]}: {table['phones']}, silence included, which does not count as a phone"
@@ -128,7 +125,6 @@ def scoring_text(table: PhoneTable) -> str:
 
 
 def _ngram(table: PhoneTable) -> str:
-    """Return which phone n-gram the decoders have."""
     orders = sorted({row["order"] for row in table["rows"]})
     if table["settings"]["order"] is not None or len(orders) == 1:
         return f"Phone {orders[0] if orders else table['settings']['order']}-gram"
@@ -164,7 +160,6 @@ def comparison_lines(table: PhoneTable) -> list[str]:
 
 
 def markdown(table: PhoneTable) -> str:
-    """Return the content of `phones.md`."""
     unfinished = "" if table["complete"] else "\nNot all systems are finished yet.\n"
     compared = "".join(f"\n- {line}" for line in comparison_lines(table))
     weights = [
@@ -194,23 +189,17 @@ Notes on the corpus:{notes or " none"}
 
 
 def plain_text(table: PhoneTable) -> str:
-    """Return the table for a terminal."""
-    lines = [
-        f"Phone error: {corpus_summary(table)}",
-        *aligned(SYSTEM_HEAD, system_rows(table)),
-        *comparison_lines(table),
-    ]
-    return "\n".join(["", *lines, "", headline(table)]).rstrip()
+    rows = aligned(SYSTEM_HEAD, system_rows(table))
+    lines = ["", f"Phone error: {corpus_summary(table)}", *rows, *comparison_lines(table), "", headline(table)]
+    return "\n".join(lines).rstrip()
 
 
 def write_phone_table(out: Path, table: PhoneTable) -> None:
-    """Write `phones.json` and `phones.md` to the folder `out`, each of them atomically."""
     write_atomically(out / "phones.json", (json.dumps(table, indent=1, allow_nan=False) + "\n").encode())
     write_atomically(out / "phones.md", markdown(table).encode())
 
 
 def phone_page(table: PhoneTable, figures: Sequence[Figure]) -> str:
-    """Return the page: the systems, what learning gains, utterances with their sound, and where the errors are."""
     compared = "".join(f"<li>{html.escape(line)}</li>" for line in comparison_lines(table))
     total = sum(row["seconds"] + row["decoding_seconds"] for row in table["rows"])
     names = "".join(f"<li>{r['system']}: {html.escape(SYSTEM_NAMES[r['system']])}</li>" for r in table["rows"])

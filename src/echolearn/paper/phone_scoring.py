@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +42,6 @@ OWN_PHONES = "corpus"  # the level of the phones that a corpus has
 def default_level(corpus: str) -> str:
     """Return the level at which phones of a corpus are scored: 39 classes for TIMIT, else the corpus's own phones."""
     return "phone39" if corpus.startswith("timit:") else OWN_PHONES
-
-
-class TunedDecoder(NamedTuple):
-    """A decoder with weights chosen on the validation part, the order of its n-gram, and its phone error there."""
-
-    decoder: Decoder
-    order: int
-    error: float
 
 
 @dataclass(frozen=True)
@@ -94,7 +85,6 @@ class PhoneScoring:
 
     @cached_property
     def trigram_decoder(self) -> Decoder:
-        """The same with a phone trigram."""
         return learn_phone_task(self.train_labels, self.names, order=3).decoder()
 
     @cached_property
@@ -102,8 +92,8 @@ class PhoneScoring:
         """The classifier of phones whose boundaries are known, from the training labels."""
         return learn_segments(self.train_labels, self.names)
 
-    def tuned(self, probabilities: Probabilities, progress: StageProgress | None = None) -> TunedDecoder:
-        """Return the decoder with the order and weights of the smallest phone error on the validation part."""
+    def tuned(self, probabilities: Probabilities, progress: StageProgress | None = None) -> tuple[Decoder, int]:
+        """Return the decoder with the weights of the smallest phone error on valid, and the order of its n-gram."""
 
         def tuned(decoder: Decoder, choices: Mapping[str, Sequence[float]]) -> tuple[Decoder, float]:
             spoken, folds = self.spoken["valid"], self.phone_map
@@ -111,9 +101,9 @@ class PhoneScoring:
 
         bigram, error = tuned(self.decoder, WEIGHT_CHOICES)
         if self.order is not None:
-            return TunedDecoder(bigram, self.order, error)
+            return bigram, self.order
         trigram, other = tuned(replace(self.trigram_decoder, weights=bigram.weights), TRIGRAM_CHOICES)
-        return TunedDecoder(trigram, 3, other) if other < error else TunedDecoder(bigram, 2, error)
+        return (trigram, 3) if other < error else (bigram, 2)
 
     def evaluate(self, part: str, recognised: Mapping[str, Sequence[Token]]) -> Evaluation:
         """Return the alignments of what was recognised with what was spoken; silences do not count."""
@@ -137,11 +127,8 @@ def part_probabilities(model: StateClassifier, corpus: Corpus, part: str) -> dic
 
 
 def state_probabilities(model: StateClassifier, X: Sequence[Array], names: Sequence[str]) -> list[NDArray[np.float32]]:
-    """Return probabilities (frames, len(names)) of utterances.
-
-    The classes of a network are sorted by name, and states without a training frame are not among them: columns are
-    found by name, and a state that the network does not know has probability 0.
-    """
+    """Return probabilities (frames, len(names)) of utterances. The classes of a network are sorted by name: columns are
+    found by name, and a state that the network does not know, without a training frame, has probability 0."""
     column = {name: k for k, name in enumerate(names)}
     classes = [str(name) for name in model.classes_]
     unknown = [name for name in classes if name not in column]
@@ -157,17 +144,14 @@ def state_probabilities(model: StateClassifier, X: Sequence[Array], names: Seque
 
 
 def recognise(decoder: Decoder, probabilities: Probabilities) -> dict[str, list[Token]]:
-    """Return the phones of all utterances."""
     return {name: decoder.decode(P) for name, P in probabilities.items()}
 
 
 def frame_errors(
     corpus: Corpus, part: str, probabilities: Probabilities, phone_map: PhoneMap | None
 ) -> tuple[float, float]:
-    """Return the shares of a part's frames with a wrong state, and with a wrong phone.
-
-    Frames of a phone that the map leaves out (TIMIT's glottal stop) do not count for the second.
-    """
+    """Return the shares of a part's frames with a wrong state, and with a wrong phone. Frames of a phone that the map
+    leaves out (TIMIT's glottal stop) do not count for the second."""
     which = corpus.which(part)
     spoken = np.concatenate([corpus.labels[k] for k in which])
     found = np.concatenate([probabilities[corpus.utterances[k]].argmax(axis=1) for k in which])
@@ -182,17 +166,13 @@ def frame_errors(
 
 
 def level_errors(model: ESNClassifier, corpus: Corpus, level: str, task: PhoneScoring) -> tuple[float, float]:
-    """Return the errors of a network on valid and test at a level other than that of states.
-
-    Phones are scored by frame, in 48 or 39 classes; segments as shares of segments whose boundaries are known, by what
-    the training labels say of a phone's states and durations; recognition as the phone error of a decoder whose
-    weights are tuned on valid.
-    """
+    """Return the errors of a network on valid and test, at a level other than that of states: by frame, of segments
+    whose boundaries are known, or of a decoder whose weights are tuned on valid."""
     errors, decoder = [], None
     for part in ("valid", "test"):
         P = part_probabilities(model, corpus, part)
         if level == "recognition":
-            decoder = task.tuned(P).decoder if decoder is None else decoder
+            decoder = task.tuned(P)[0] if decoder is None else decoder
             errors.append(task.evaluate(part, recognise(decoder, P)).total.error_rate)
         elif level == "segment":
             labels = [corpus.labels[k] for k in corpus.which(part)]

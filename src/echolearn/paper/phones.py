@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
-from echolearn import __version__
 from echolearn.display.progress import StageProgress, clock
 from echolearn.estimators import ESNClassifier, StackedClassifier
 from echolearn.estimators._stacked_base import draw_layers
-from echolearn.execution.memory import available_memory
-from echolearn.execution.threads import thread_count
 from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import check as check_parameters
-from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, fingerprint_of
-from echolearn.paper.estimate import CorpusSize, cost_of_cell, gigabytes
-from echolearn.paper.fits import EpochRow, MeasuredFit, StateClassifier, measured_fit
-from echolearn.paper.parts import CorpusParts
+from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
+from echolearn.paper.estimate import CorpusSize, estimate_lines, memory_text
+from echolearn.paper.fits import MeasuredFit, StateClassifier
+from echolearn.paper.parts import PART_NAMES, CorpusParts
 from echolearn.paper.phone_figures import ReportedSystem, draw_figures
 from echolearn.paper.phone_report import (
     LEVELS,
     SCHEMA,
+    SYSTEM_NAMES,
+    DecodedParts,
     PartScore,
     PhoneComparison,
     PhoneRow,
@@ -49,7 +48,7 @@ from echolearn.training.cost_model import Rates
 
 Done = Mapping[Cell, tuple[MeasuredFit, "ScoredSystem"]]  # of each finished system its fit and its phones
 
-SYSTEMS = ("fixed", "learned", "bidirectional", "stacked")
+SYSTEMS = tuple(SYSTEM_NAMES)
 ORDERS = range(1, 6)
 FRAMES_DECODED_PER_SECOND = 25_000  # by a core, with a bigram of some 40 phones
 TRIGRAM_WORK = 3  # of decoding with a trigram, in units of that with a bigram
@@ -57,8 +56,6 @@ TRIGRAM_WORK = 3  # of decoding with a trigram, in units of that with a bigram
 
 @dataclass(frozen=True)
 class PhonePlan:
-    """The settings of `echolearn phones`."""
-
     systems: tuple[str, ...] = SYSTEMS
     units: int = 300  # of each system; a stack has half of them in each of its two layers
     order: int | None = None  # of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on valid
@@ -67,7 +64,6 @@ class PhonePlan:
     changes: Mapping[str, Any] = field(default_factory=dict)  # of parameters of ESNClassifier, for every system
 
     def estimator(self, cell: Cell) -> StateClassifier:
-        """Return the network of a system, not fitted."""
         settings = {**self.changes, "random_state": cell.seed}
         if cell.column == "stacked":
             layers = [ESNClassifier(n, **settings) for n in (cell.units - cell.units // 2, cell.units // 2)]
@@ -76,7 +72,6 @@ class PhonePlan:
         return ESNClassifier(cell.units, **{**settings, **differs.get(cell.column, {})})
 
     def cells(self) -> list[Cell]:
-        """Return the systems in their order."""
         return [Cell(self.units, system, self.seed) for system in self.systems]
 
     def check(self) -> None:
@@ -112,42 +107,28 @@ def decoding_seconds(size: CorpusSize, order: int | None) -> float:
 
 
 def estimate_text(plan: PhonePlan, size: CorpusSize, rates: Rates | None = None) -> str:
-    """Return a table of the estimated time and memory of every system, and the time of all of them."""
-    rates, free = rates or cost_model.measured(), available_memory()
-    costs = {cell.column: cost_of_cell(plan.estimator(cell), size, rates) for cell in plan.cells()}
+    costs = costs_of(plan, size, rates or cost_model.measured())
     decoding = decoding_seconds(size, plan.order)
-    rows = [[system, clock(cost.seconds), clock(decoding), gigabytes(cost, free)] for system, cost in costs.items()]
+    rows = [[c.column, clock(cost.seconds), clock(decoding), memory_text(cost)] for c, cost in costs.items()]
     total = sum(cost.seconds for cost in costs.values()) + decoding * len(costs)
-    lines = [
-        f"estimated time and memory of every system, on {thread_count()} threads with nothing else running:",
-        *aligned(["system", "fit", "decoding", "memory"], rows),
-        f"all {len(costs)} systems: about {clock(total)}; fits that stop early take less, finished ones none",
-    ]
-    if free is not None and any(cost.nbytes > free for cost in costs.values()):
-        lines.append(f"!: more than the {free / 1e9:.1f} GB that are free; such a fit is refused when its turn comes")
-    return "\n".join(lines)
+    summary = f"all {len(costs)} systems: about {clock(total)}; fits that stop early take less, finished ones none"
+    table = aligned(["system", "fit", "decoding", "memory"], rows)
+    return estimate_lines("system", table, summary, refused="fit")
 
 
-class ScoredSystem(TypedDict):
+class ScoredSystem(DecodedParts):
     """What is known of the phones of a system; `recognised`: of each test utterance name, first and last + 1 frame."""
 
-    valid: PartScore
-    test: PartScore
-    order: int
-    weights: dict[str, float]
-    decoding_seconds: float
     recognised: dict[str, list[tuple[str, int, int]]]
 
 
 @dataclass(frozen=True)
 class Phones(Experiment[MeasuredFit, ScoredSystem, PhoneTable]):
-    """The phone errors of several systems on a corpus."""
-
     plan: PhonePlan
     task: PhoneScoring
 
-    def fit(self, estimator: StateClassifier, checkpoint: Path, on_epoch: Callable[[EpochRow], object]) -> MeasuredFit:
-        return measured_fit(estimator, self.parts, checkpoint, on_epoch=on_epoch, note=self.progress.note)
+    def kept_fit(self, model: StateClassifier, fit: MeasuredFit) -> MeasuredFit:
+        return fit
 
     def _kept_as(self, cell: Cell) -> tuple[str, str, str]:
         """Return the names and the fingerprint under which a score is kept."""
@@ -170,51 +151,31 @@ class Phones(Experiment[MeasuredFit, ScoredSystem, PhoneTable]):
         return decoding_seconds(size, self.plan.order)
 
     def table(self, done: Done) -> PhoneTable:
-        corpus, plan = self.corpus, self.plan
-        cells = [cell for cell in plan.cells() if cell in done]
+        cells = [cell for cell in self.plan.cells() if cell in done]
         return {
+            **self.corpus_report({**asdict(self.plan), "systems": list(self.plan.systems)}, done),
             "schema": SCHEMA,
-            "corpus": corpus.name,
-            "digest": self.parts.fingerprint,
-            "synthetic": corpus.synthetic,
-            "level": plan.level,
             "phones": len(self.task.classes),
-            "states": len(corpus.state_names),
-            "speakers": len(set(corpus.speakers)),
-            "frames": corpus.frames,
-            "utterances": {part: len(corpus.which(part)) for part in ("train", "valid", "test")},
+            "utterances": {part: len(self.corpus.which(part)) for part in PART_NAMES},
             "rows": [_row(cell, *done[cell]) for cell in cells],
             "comparisons": comparisons({cell.column: evaluation_of(done[cell][1], self.task) for cell in cells}),
-            "settings": {**asdict(plan), "systems": list(plan.systems), "changes": dict(plan.changes)},
-            "notes": list(corpus.notes),
-            "complete": len(cells) == len(plan.systems),
-            "echolearn": __version__,
         }
 
     def write(self, out: Path, table: PhoneTable) -> None:
         write_phone_table(out, table)
 
     def page(self, table: PhoneTable, done: Done) -> str:
-        systems = [self._reported(cell, *done[cell]) for cell in self.plan.cells()]
+        systems = []
+        for cell, row in zip(self.plan.cells(), table["rows"], strict=True):
+            fit, scored = done[cell]
+            evaluation, load = evaluation_of(scored, self.task), partial(self.store.load_model, cell.name)
+            systems.append(ReportedSystem(row, evaluation, fit["history"], scored["recognised"], load))
         return phone_page(table, draw_figures(self.corpus, self.task, systems))
-
-    def _reported(self, cell: Cell, fit: MeasuredFit, scored: ScoredSystem) -> ReportedSystem:
-        return ReportedSystem(
-            name=cell.column,
-            row=_row(cell, fit, scored),
-            evaluation=evaluation_of(scored, self.task),
-            history=fit["history"],
-            recognised=scored["recognised"],
-            load=partial(self.store.load_model, cell.name),
-        )
 
 
 def run(corpus: Corpus, plan: PhonePlan, out: Path, progress: Progress, *, force: bool = False) -> PhoneTable:
-    """Compute the systems that the folder `out` does not hold yet, and return the table.
-
-    A network that is kept is not fitted again where only the level or the order of the n-gram has changed. With
-    `force`, all systems are computed again.
-    """
+    """Compute the systems that the folder `out` does not hold yet, with `force` all of them, and return the table.
+    A network that is kept is not fitted again where only the level or the order of the n-gram has changed."""
     plan.check()
     task = PhoneScoring.of(corpus, plan.level, plan.order)
     check_references(corpus, task)
@@ -233,19 +194,16 @@ def check_references(corpus: Corpus, task: PhoneScoring) -> None:
 
 
 def _row(cell: Cell, fit: MeasuredFit, scored: ScoredSystem) -> PhoneRow:
+    decoded = cast(DecodedParts, {name: value for name, value in scored.items() if name != "recognised"})
     return {
         "system": cell.column,
         "units": cell.units,
         "bidirectional": cell.column == "bidirectional",
         "seconds": fit["seconds"],
         "processor_seconds": fit["processor_seconds"],
-        "decoding_seconds": scored["decoding_seconds"],
         "epochs": fit["epochs"],
-        "valid": scored["valid"],
-        "test": scored["test"],
-        "order": scored["order"],
-        "weights": scored["weights"],
         "made_with": fit["made_with"],
+        **decoded,
     }
 
 
@@ -253,7 +211,7 @@ def score(model: StateClassifier, corpus: Corpus, task: PhoneScoring, progress: 
     """Tune a decoder on the validation part and decode the test part with it, once."""
     started = time.perf_counter()
     valid = part_probabilities(model, corpus, "valid")
-    decoder, order, _ = task.tuned(valid, progress)
+    decoder, order = task.tuned(valid, progress)
     scores: dict[str, PartScore] = {}
     tokens: dict[str, list[Token]] = {}
     for part, probabilities in (("valid", valid), ("test", part_probabilities(model, corpus, "test"))):
@@ -289,7 +247,6 @@ def _part_score(found: Evaluation, with_silence: float, by_frame: tuple[float, f
 
 
 def evaluation_of(scored: ScoredSystem, task: PhoneScoring) -> Evaluation:
-    """Return the alignments of the phones that were recognised in the test part."""
     return task.evaluate("test", {name: [Token(*one) for one in rows] for name, rows in scored["recognised"].items()})
 
 

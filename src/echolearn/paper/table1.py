@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,28 +11,35 @@ from typing import Any, cast
 
 import numpy as np
 
-from echolearn import __version__
 from echolearn.display.progress import clock
 from echolearn.estimators import ESNClassifier
-from echolearn.execution.memory import available_memory
-from echolearn.execution.threads import thread_count
 from echolearn.fitting.parameters import flat_settings, merged_settings
 from echolearn.fitting.settings import check as check_parameters
-from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, fingerprint_of
-from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell, gigabytes
-from echolearn.paper.fits import EpochRow, FitResult, StateClassifier, fit_and_test
+from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
+from echolearn.paper.estimate import CorpusSize, estimate_lines, memory_text
+from echolearn.paper.fits import FitResult, MeasuredFit, StateClassifier, with_errors
 from echolearn.paper.parts import CorpusParts
 from echolearn.paper.phone_scoring import TUNING, PhoneScoring, level_errors
 from echolearn.paper.table1_figures import draw_figures
-from echolearn.paper.table1_report import LEVELS, TITLES, Entry, PaperRow, Row, Table, aligned, table_page, write_tables
+from echolearn.paper.table1_report import (
+    COLUMNS,
+    GAINS,
+    LEVELS,
+    Entry,
+    PaperRow,
+    Row,
+    Table,
+    aligned,
+    table_page,
+    write_tables,
+)
 from echolearn.speech import Corpus
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
 
 Settings = Mapping[str, Any]  # parameters of ESNClassifier
-Done = Mapping[
-    Cell, tuple[FitResult, FitResult]
-]  # of each finished cell its fit, and the same at the level of the plan
+# Of each finished cell its fit, and the same at the level of the plan.
+Done = Mapping[Cell, tuple[FitResult, FitResult]]
 
 DEMO_FRAMES = 35_000
 # The paper's scale.
@@ -46,30 +53,6 @@ MIN_ENSEMBLE = 2
 SCORE_VERSION = 1  # raised when a level counts otherwise, so that kept scores are computed again
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of the table: the paper's settings or, without `paper`, our defaults, with `changes`."""
-
-    paper: bool
-    changes: Settings
-    ensemble: bool = False  # of networks of about ENSEMBLE_UNITS that answer by their mean
-
-    def networks(self, units: int) -> int:
-        """Return into how many networks so many units are split."""
-        return max(MIN_ENSEMBLE, round(units / ENSEMBLE_UNITS)) if self.ensemble else 1
-
-
-COLUMNS: dict[str, Column] = {
-    "esn": Column(True, {"learn": "none"}),
-    "W_m1": Column(True, {"learn": "input", "learning": {"lookback": 1}}),
-    "W_Wrec_m1": Column(True, {"learn": "both", "learning": {"lookback": 1}}),
-    "W_Wrec_m3": Column(True, {"learn": "both", "learning": {"lookback": 3}}),
-    "W_Wrec_full": Column(True, {"learn": "both", "learning": {"lookback": None}}),
-    "esn_ours": Column(False, {"learn": "none"}),
-    "ours": Column(False, {}),
-    "esn_ours_ensemble": Column(False, {"learn": "none"}, ensemble=True),
-    "ours_ensemble": Column(False, {}, ensemble=True),
-}
 # The columns of a quick table; the ensembles are computed where they are named, and with --full.
 SINGLE_COLUMNS = tuple(name for name, column in COLUMNS.items() if not column.ensemble)
 
@@ -89,11 +72,11 @@ class Plan:
     ours: Settings = field(default_factory=dict)  # replace our defaults; `ensemble` in the columns of ensembles only
 
     def estimator(self, cell: Cell) -> ESNClassifier:
-        """Return the network of a cell, not fitted."""
         column = COLUMNS[cell.column]
         changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
         if not column.paper:
-            changes = merged_settings(changes, {"ensemble": column.networks(cell.units)}, self.ours, column.changes)
+            networks = {"ensemble": max(MIN_ENSEMBLE, round(cell.units / ENSEMBLE_UNITS))}
+            changes = merged_settings(changes, networks, self.ours, column.changes)
             return ESNClassifier(cell.units, **(changes if column.ensemble else {**changes, "ensemble": 1}))
         if changes["learn"] != "none":  # a fixed network is the same however many epochs the others take
             changes |= {"epochs": self.epochs}
@@ -121,10 +104,16 @@ class Plan:
             check_parameters(flat_settings(self.estimator(cell)))
 
 
-def quick_plan(
-    units: tuple[int, ...] | None = None, epochs: int | None = None, columns: tuple[str, ...] | None = None
+def plan_of(
+    units: tuple[int, ...] | None = None,
+    epochs: int | None = None,
+    columns: tuple[str, ...] | None = None,
+    *,
+    full: bool = False,
 ) -> Plan:
-    """Return the plan with these rows, epochs and columns ("all": every one), the rest for a few minutes."""
+    """Return the plan with these rows, epochs and columns ("all": every one); with `full` the rest as in the paper."""
+    if full:
+        units, epochs, columns = units or FULL_UNITS, epochs or FULL_EPOCHS, columns or ("all",)
     return Plan(
         units=units or Plan.units,
         epochs=epochs or Plan.epochs,
@@ -132,40 +121,22 @@ def quick_plan(
     )
 
 
-def full_plan(
-    units: tuple[int, ...] | None = None, epochs: int | None = None, columns: tuple[str, ...] | None = None
-) -> Plan:
-    """Return the same plan, with what is not given at the paper's scale."""
-    return quick_plan(units or FULL_UNITS, epochs or FULL_EPOCHS, columns or ("all",))
-
-
-def costs_of_table(plan: Plan, size: CorpusSize, rates: Rates) -> dict[Cell, Cost]:
-    """Return the cost of every cell."""
-    return {cell: cost_of_cell(plan.estimator(cell), size, rates) for cell in plan.cells()}
-
-
 def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> str:
-    """Return a table of the estimated time and memory of every column, and the time of all cells.
-
-    rates: those of this machine, unless they are given.
-    """
-    costs, free = costs_of_table(plan, size, rates or cost_model.measured()), available_memory()
-    head = ["units", *(TITLES[column].short.replace("\n", " ") for column in plan.columns)]
+    """Return a table of the estimated time and memory of every column, and the time of all cells. rates: those of this
+    machine, unless they are given."""
+    costs = costs_of(plan, size, rates or cost_model.measured())
     rows = []
     for units in plan.units:
         row = [costs[Cell(units, column, 0)] for column in plan.columns]
-        rows.append([f"{units:,}", *(f"{clock(cost.seconds)} {gigabytes(cost, free)}" for cost in row)])
+        rows.append([f"{units:,}", *(f"{clock(cost.seconds)} {memory_text(cost)}" for cost in row)])
     seconds = sum(cost.seconds for cost in costs.values())
     seeds = "one seed" if plan.seeds == 1 else f"{plan.seeds} seeds"
-    lines = [
-        f"estimated time and memory of every cell, on {thread_count()} threads with nothing else running:",
-        *aligned(head, rows),
+    summary = (
         f"all {len(costs)} cells ({seeds}): about {clock(seconds)} or {seconds / 3600:,.1f} hours; "
-        "fits that stop early take less, finished cells none",
-    ]
-    if free is not None and any(cost.nbytes > free for cost in costs.values()):
-        lines.append(f"!: more than the {free / 1e9:.1f} GB that are free; such a cell is refused when its turn comes")
-    return "\n".join(lines)
+        "fits that stop early take less, finished cells none"
+    )
+    table = aligned(["units", *(COLUMNS[column].head for column in plan.columns)], rows)
+    return estimate_lines("cell", table, summary, refused="cell")
 
 
 AVERAGED = ("test_error", "valid_error", "seconds", "processor_seconds", "frames_per_second", "peak_memory_mb",
@@ -185,38 +156,6 @@ PAPER_TIMIT = [
     _paper_row(10_000, (0.571, 0.495, 0.480, 0.468), 0.180),
     _paper_row(30_000, (0.533, 0.459, 0.445, 0.430), 0.193),
 ]
-# The gains of a row: by how much the second column is below the first, a fixed network of the same form and readout.
-GAIN_COLUMNS = {
-    "relative_gain": ("esn", "W_Wrec_m3"),
-    "relative_gain_ours": ("esn_ours", "ours"),
-    "relative_gain_ours_ensemble": ("esn_ours_ensemble", "ours_ensemble"),
-}
-
-
-def table_summary(corpus: Corpus, plan: Plan, done: Mapping[Cell, FitResult], digest: str) -> Table:
-    """Return the table of the finished cells; digest: of every feature and label of the corpus."""
-    rows = [_row(units, plan, done) for units in plan.units]
-    return {
-        "corpus": corpus.name,
-        "level": plan.level,
-        "digest": digest,
-        "synthetic": corpus.synthetic,
-        "frames": corpus.frames,
-        "states": len(corpus.state_names),
-        "speakers": len(set(corpus.speakers)),
-        "rows": [row for row in rows if row["columns"]],
-        "paper_timit": PAPER_TIMIT,
-        "settings": {**asdict(plan), "paper": dict(plan.paper), "ours": dict(plan.ours)},
-        "notes": list(corpus.notes),
-        "complete": len(done) == len(plan.cells()),
-        "echolearn": __version__,
-        "made_with": _distinct([result["made_with"] for result in done.values() if "made_with" in result]),
-    }
-
-
-def _distinct(found: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    """Return each of these once, in the order in which they first occur."""
-    return list({json.dumps(one, sort_keys=True): one for one in found}.values())
 
 
 def _row(units: int, plan: Plan, done: Mapping[Cell, FitResult]) -> Row:
@@ -226,7 +165,7 @@ def _row(units: int, plan: Plan, done: Mapping[Cell, FitResult]) -> Row:
         seeds = [(cell.seed, done[cell]) for cell in cells if cell in done]
         if seeds:
             columns[column] = averaged(seeds)
-    gains = {name: relative_gain(columns, *pair) for name, pair in GAIN_COLUMNS.items()}
+    gains = {name: relative_gain(columns, fixed, learned) for name, (fixed, learned, _) in GAINS.items()}
     return cast(Row, {"units": units, "columns": columns, **gains})
 
 
@@ -256,9 +195,9 @@ class Table1(Experiment[FitResult, FitResult, Table]):
 
     plan: Plan
 
-    def fit(self, estimator: StateClassifier, checkpoint: Path, on_epoch: Callable[[EpochRow], object]) -> FitResult:
-        assert isinstance(estimator, ESNClassifier)
-        return fit_and_test(estimator, self.parts, checkpoint, on_epoch=on_epoch, note=self.progress.note)
+    def kept_fit(self, model: StateClassifier, fit: MeasuredFit) -> FitResult:
+        assert isinstance(model, ESNClassifier)
+        return with_errors(model, self.parts, fit)
 
     def kept_score(self, cell: Cell, fit: FitResult) -> FitResult | None:
         return self.score(cell, fit)
@@ -285,7 +224,14 @@ class Table1(Experiment[FitResult, FitResult, Table]):
 
     def table(self, done: Done) -> Table:
         results = {cell: score for cell, (_, score) in done.items()}
-        return table_summary(self.corpus, self.plan, results, self.parts.fingerprint)
+        rows = [_row(units, self.plan, results) for units in self.plan.units]
+        made_with = [result["made_with"] for result in results.values() if "made_with" in result]
+        return {
+            **self.corpus_report(asdict(self.plan), done),
+            "rows": [row for row in rows if row["columns"]],
+            "paper_timit": PAPER_TIMIT,
+            "made_with": list({json.dumps(one, sort_keys=True): one for one in made_with}.values()),  # each once
+        }
 
     def write(self, out: Path, table: Table) -> None:
         write_tables(out, table)
@@ -296,10 +242,8 @@ class Table1(Experiment[FitResult, FitResult, Table]):
 
 
 def run(corpus: Corpus, plan: Plan, out: Path, progress: Progress, *, force: bool = False) -> Table:
-    """Compute the cells that the folder `out` does not hold yet, and return the table.
-
-    Networks that are kept are not fitted again to be scored at another level. With `force`, all cells are computed.
-    """
+    """Compute the cells that the folder `out` does not hold yet, and return the table. Networks that are kept are not
+    fitted again to be scored at another level. With `force`, all cells are computed."""
     plan.check()
     out.mkdir(parents=True, exist_ok=True)
     parts, store = CorpusParts.load(corpus), CellStore[FitResult](out / "cells", progress.note)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 from echolearn.display.report import Figure
 from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
 from echolearn.estimators import ESNClassifier
+from echolearn.exceptions import CorpusError
 from echolearn.paper.fits import FitResult
-from echolearn.paper.table1_report import TITLES, Table, shown_columns
+from echolearn.paper.table1_report import COLUMNS, Table, shown_columns
 from echolearn.speech import Corpus, read_audio
 from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
 from echolearn.speech._phone_set import phones_of_states, split_state
@@ -31,9 +33,9 @@ PAPER_COLUMNS = 5  # of Table 1, before our own
 SHORT_PHONE_FRAMES = 9  # the name of a shorter phone may run into its neighbour's
 MAX_SPECTRUM_UNITS = 2_000  # the eigenvalues of a larger W_rec take too long
 SHOWN_STATES = 100
+LIKELY_PROBABILITY = 0.5  # a phone that the network holds so likely at some frame is shown, though it was not spoken
 SHOWN_FRAMES = (180, 420)  # an utterance of about two to four seconds fills the width
 FFT_LENGTH = 512
-ENSEMBLES = ("esn_ours_ensemble", "ours_ensemble")  # their histories are those of several networks
 # Pairs of a fixed column and learned ones, the first of which that has a cell is shown.
 SPECTRUM_COLUMNS = {
     "the paper's settings": ("esn", ("W_Wrec_full", "W_Wrec_m3", "W_Wrec_m1")),
@@ -65,7 +67,7 @@ def _errors(table: Table) -> Figure:
         if any(paper["units"] == row["units"] for row in table["rows"]):
             y = [paper["test_error"].get(c, np.nan) for c in columns]
             curves.append(Curve(f"{paper['units']:,}, TIMIT (paper)", y, dashed=True))
-    svg = errors_by_column([TITLES[c].short for c in columns], curves)
+    svg = errors_by_column([COLUMNS[c].short for c in columns], curves)
     caption = (
         "Test error by what is learned. The columns after the fifth have our readout: compare each learned "
         "one with the fixed one before it. "
@@ -78,12 +80,12 @@ def _learning_curves(table: Table, results: Results) -> Figure | None:
     panels: dict[str, list[Curve]] = {}
     for row in table["rows"]:
         curves = []
-        for column in (c for c in row["columns"] if c not in ENSEMBLES):
+        for column in (c for c in row["columns"] if not COLUMNS[c].ensemble):  # theirs are those of several networks
             result = results.get(f"{column}-{row['units']}-0")
             history = result["history"] if result else []
             if history and "valid_error" in history[0]:
                 y = [r["valid_error"] for r in history]
-                curves.append(Curve(TITLES[column].short.replace("\n", " "), y))
+                curves.append(Curve(COLUMNS[column].head, y))
         if curves:
             panels[f"{row['units']:,} units"] = curves
     if not panels:
@@ -123,7 +125,6 @@ def _largest_pair(results: Results, fixed: str, learned: Sequence[str]) -> tuple
 
 
 def best_cell(results: Results) -> str:
-    """Return the name of the cell with the smallest validation error."""
     return min(results, key=lambda name: results[name]["valid_error"])
 
 
@@ -138,7 +139,7 @@ def _utterance(corpus: Corpus, table: Table, results: Results, load_model: LoadM
         f"{kind}, test utterance {corpus.utterances[k]} (its error is close to that of the test part). From the top: "
         f"its spectrogram with the phones spoken; states of {shown.states.shape[1]} of the {int(units):,} units, slow "
         "ones at the bottom, fast ones at the top; the probability that the network gives each phone at each moment "
-        f"({TITLES[column].long}), with boxes around the phones spoken."
+        f"({COLUMNS[column].long}), with boxes around the phones spoken."
     )
     return Figure("One utterance", caption, utterance(shown), wide=True)
 
@@ -156,24 +157,41 @@ def typical_utterance(corpus: Corpus, network: ESNClassifier, error: float) -> i
 
 def _shown_utterance(corpus: Corpus, k: int, network: ESNClassifier) -> Utterance:
     X = corpus.features[k]
-    phones = phones_of_states(corpus.state_names)
-    phone_of_class = [phones.index(split_state(str(name))[0]) for name in network.classes_]
-    posteriors = np.zeros((len(X), len(phones)))
-    np.add.at(posteriors.T, phone_of_class, network.predict_proba([X])[0].T)
     spoken = [split_state(corpus.state_names[label])[0] for label in corpus.labels[k]]
-    # Phones in the order of their first frame, then those the network wrongly held likely; other rows would be empty.
-    shown = [phones.index(name) for name in dict.fromkeys(spoken)]
-    shown += [p for p in np.argsort(-posteriors.max(axis=0)) if posteriors[:, p].max() > 0.5 and p not in shown]
-    shown.reverse()
-    audio = corpus.audio[k] if corpus.audio else ""
+    starts = [t for t, name in enumerate(spoken) if t == 0 or name != spoken[t - 1]]
+    phone_of_class = [split_state(str(name))[0] for name in network.classes_]
     return Utterance(
-        picture=spectrogram(read_audio(audio)) if audio else X,
-        picture_label="0 to 8 kHz" if audio else f"{X.shape[1]} features",
-        phones=[(t, name) for t, name in enumerate(spoken) if t == 0 or name != spoken[t - 1]],
+        *picture_of(X, utterance_sound(corpus, k)),
+        *shown_posteriors(network.predict_proba([X])[0], phone_of_class, spoken),
+        phones=[(start, end, spoken[start]) for start, end in pairwise([*starts, len(spoken)])],
         states=_states_by_speed(network, X),
-        posteriors=posteriors[:, shown],
-        names=[phones[p] for p in shown],
     )
+
+
+def utterance_sound(corpus: Corpus, k: int) -> Array | None:
+    """Return the sound of an utterance; None where the corpus has none, or its file is no longer there."""
+    path = corpus.audio[k] if corpus.audio else ""
+    try:
+        return read_audio(path) if path else None
+    except CorpusError:
+        return None
+
+
+def picture_of(X: Array, samples: Array | None) -> tuple[Array, str]:
+    """Return the spectrogram, or the features where there is no sound, and its label."""
+    return (X, f"{X.shape[1]} features") if samples is None else (spectrogram(samples), "0 to 8 kHz")
+
+
+def shown_posteriors(P: Array, phones: Sequence[str | None], named: Sequence[str]) -> tuple[Array, list[str]]:
+    """Return the probabilities of phones, and their names; phones: of each column of P, None: of none. Shown, from the
+    top, are the phones that are named, then those the network wrongly held likely."""
+    found: dict[str, Array] = {name: np.zeros(len(P)) for name in named}
+    for column, name in enumerate(phones):
+        if name is not None:
+            found[name] = found.get(name, np.zeros(len(P))) + P[:, column]
+    likely = sorted((n for n in found if found[n].max() > LIKELY_PROBABILITY), key=lambda n: -found[n].max())
+    names = list(dict.fromkeys([*named, *likely]))[::-1]
+    return np.stack([found[name] for name in names], axis=1), names
 
 
 def _states_by_speed(network: ESNClassifier, X: Array) -> Array:
@@ -188,10 +206,8 @@ def _states_by_speed(network: ESNClassifier, X: Array) -> Array:
 
 def spectrogram(samples: Array) -> Array:
     """Return decibels (frames, 257), in the frames of the features: 25 ms every 10 ms."""
-    frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW_SAMPLES)[::SHIFT_SAMPLES] * np.hamming(
-        WINDOW_SAMPLES
-    )
-    return np.asarray(20 * np.log10(np.abs(np.fft.rfft(frames, FFT_LENGTH)) + 1.0))
+    frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW_SAMPLES)[::SHIFT_SAMPLES]
+    return np.asarray(20 * np.log10(np.abs(np.fft.rfft(frames * np.hamming(WINDOW_SAMPLES), FFT_LENGTH)) + 1.0))
 
 
 def _confusions(corpus: Corpus, results: Results) -> Figure:
@@ -202,10 +218,10 @@ def _confusions(corpus: Corpus, results: Results) -> Figure:
     column, units, _ = name.split("-")
     right = np.trace(counts) / counts.sum()
     caption = (
-        f"{TITLES[column].long}, {int(units):,} units: {100 * right:.1f} % of the test frames get the right phone. "
+        f"{COLUMNS[column].long}, {int(units):,} units: {100 * right:.1f} % of the test frames get the right phone. "
         "Rows: the phone spoken; columns: the phone recognised; every row adds up to 100 %."
     )
-    svg = confusions(counts[occurs][:, occurs], phones)
+    svg = confusions(counts[occurs][:, occurs], phones, phones)
     return Figure("Phone confusions", caption, svg, wide=True)
 
 
@@ -221,9 +237,7 @@ class Curve:
 @dataclass(frozen=True)
 class ShownUtterance:
     """An utterance as it is drawn: picture (frames, rows), posteriors (frames, phones) and the names of these phones.
-
-    The picture is the spectrogram, or the features where there is no sound.
-    """
+    The picture is the spectrogram, or the features where there is no sound."""
 
     picture: Array
     picture_label: str
@@ -232,25 +246,18 @@ class ShownUtterance:
 
     @property
     def seconds(self) -> float:
-        """Its duration."""
         return len(self.posteriors) / FRAMES_PER_SECOND
 
 
 @dataclass(frozen=True)
 class Utterance(ShownUtterance):
-    """Also the first frame and the name of each phone that was spoken, and states (frames, units)."""
+    """Also first frame, frame after the last one and name of each phone spoken, and states (frames, units)."""
 
-    phones: Sequence[tuple[int, str]]
+    phones: Sequence[tuple[int, int, str]]
     states: Array
-
-    def intervals(self) -> list[tuple[int, int, str]]:
-        """Return the first frame, the frame after the last one, and the name of each phone."""
-        ends = [start for start, _ in self.phones[1:]] + [len(self.states)]
-        return [(start, end, name) for (start, name), end in zip(self.phones, ends, strict=True)]
 
 
 def errors_by_column(ticks: Sequence[str], curves: Sequence[Curve]) -> str:
-    """Draw the test error by column of the table, one line per number of units."""
     with styled_figure("errors", (6.6, 3.9)) as figure:
         axes = figure.subplots()
         for k, curve in enumerate(curves):
@@ -277,19 +284,11 @@ def _error_curve(axes: Axes, curve: Curve, colour: str, *, label_above: bool) ->
     offset = (0, 7 if label_above else -14)
     for place in zip(x, y, strict=True):
         if np.isfinite(place[1]):
-            axes.annotate(
-                f"{100 * place[1]:.1f}",
-                place,
-                xytext=offset,
-                textcoords="offset points",
-                ha="center",
-                fontsize=8.5,
-                color=colour,
-            )
+            text = f"{100 * place[1]:.1f}"
+            axes.annotate(text, place, offset, textcoords="offset points", ha="center", fontsize=8.5, color=colour)
 
 
 def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
-    """Draw the validation error by epoch, one panel per number of units."""
     from matplotlib.ticker import MaxNLocator
 
     with styled_figure("learning", (max(4.2, 3.3 * len(panels)), 3.75)) as figure:
@@ -306,14 +305,12 @@ def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
 
 
 def percent_axis(axis: Axis) -> None:
-    """Label an axis of fractions in per cent."""
     from matplotlib.ticker import PercentFormatter
 
     axis.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
 def eigenvalues(spectra: Mapping[str, tuple[Array, Array]]) -> str:
-    """Draw the eigenvalues of W_rec in the complex plane, before and after learning, one panel per title."""
     from matplotlib.patches import Circle
 
     with styled_figure("eigenvalues", (4.8 * len(spectra), 4.9)) as figure:
@@ -332,56 +329,46 @@ def eigenvalues(spectra: Mapping[str, tuple[Array, Array]]) -> str:
 
 def utterance(shown: Utterance) -> str:
     """Draw spectrogram, states and posteriors over one time axis; boxes mark the phones that were spoken."""
+    from matplotlib.patches import Rectangle
+
     height = 0.155 * len(shown.names) + 0.3
     with styled_figure("utterance", (9.6, 3.7 + height)) as figure:
-        top, middle, bottom = figure.subplots(
-            3, 1, sharex=True, height_ratios=(1.9, 1.6, height), gridspec_kw={"hspace": 0.08}
-        )
-        draw_image(top, shown.picture, shown.seconds, shown.picture_label)
+        grid = {"height_ratios": (1.9, 1.6, height), "hspace": 0.08}
+        top, middle, bottom = figure.subplots(3, 1, sharex=True, gridspec_kw=grid)
+        draw_picture(top, shown)
         _phone_names(top, shown)
-        states = f"{shown.states.shape[1]} states"
-        draw_image(middle, shown.states, shown.seconds, states, colours="viridis", percentiles=(0.5, 99.5))
+        _draw_over_time(middle, shown.states, shown.seconds, "viridis", np.percentile(shown.states, (0.5, 99.5)))
+        middle.set(ylabel=f"{shown.states.shape[1]} states", yticks=[])
         draw_posteriors(bottom, shown)
-        _phone_boxes(bottom, shown)
+        for start, end, name in shown.phones:
+            corner = (start / FRAMES_PER_SECOND, shown.names.index(name))
+            width = (end - start) / FRAMES_PER_SECOND
+            bottom.add_patch(Rectangle(corner, width, 1, fill=False, edgecolor="#7fd4ef", lw=0.9))
         for axes in (top, middle):
-            for start, _ in shown.phones[1:]:
+            for start, _, _ in shown.phones[1:]:
                 axes.axvline(start / FRAMES_PER_SECOND, color="white", lw=0.5, alpha=0.35)
         return to_svg(figure, "utterance")
 
 
-def draw_image(
-    axes: Axes,
-    values: Array,
-    seconds: float,
-    label: str,
-    *,
-    colours: str = "magma",
-    percentiles: tuple[float, float] = (5, 99.8),
-) -> None:
-    """Draw values (frames, rows) over time; colours end at these percentiles."""
-    low, high = np.percentile(values, percentiles)
-    _draw_over_time(axes, values, seconds, colours=colours, vmin=low, vmax=high)
-    axes.set_ylabel(label)
-    axes.set_yticks([])
+def draw_picture(axes: Axes, shown: ShownUtterance) -> None:
+    """Draw the picture over time; colours end at percentiles of its values."""
+    _draw_over_time(axes, shown.picture, shown.seconds, "magma", np.percentile(shown.picture, (5, 99.8)))
+    axes.set(ylabel=shown.picture_label, yticks=[])
 
 
 def draw_posteriors(axes: Axes, shown: ShownUtterance) -> None:
-    """Draw the probability of every phone over time."""
-    _draw_over_time(axes, shown.posteriors, shown.seconds, colours="magma", vmin=0, vmax=1)
+    _draw_over_time(axes, shown.posteriors, shown.seconds, "magma", (0, 1))
     axes.set_yticks(np.arange(len(shown.names)) + 0.5, shown.names, fontsize=8, parse_math=False)
     axes.set(ylabel="posterior by phone", xlabel="seconds")
 
 
-def _draw_over_time(axes: Axes, values: Array, seconds: float, *, colours: str, vmin: float, vmax: float) -> None:
+def _draw_over_time(
+    axes: Axes, values: Array, seconds: float, colours: str, limits: Array | tuple[float, float]
+) -> None:
+    low, high = limits
+    place = (0, seconds, 0, values.shape[1])
     axes.imshow(
-        values.T,
-        cmap=colours,
-        vmin=vmin,
-        vmax=vmax,
-        extent=(0, seconds, 0, values.shape[1]),
-        origin="lower",
-        aspect="auto",
-        interpolation="nearest",
+        values.T, colours, vmin=low, vmax=high, extent=place, origin="lower", aspect="auto", interpolation="nearest"
     )
     axes.grid(visible=False)
 
@@ -389,36 +376,21 @@ def _draw_over_time(axes: Axes, values: Array, seconds: float, *, colours: str, 
 def _phone_names(axes: Axes, shown: Utterance) -> None:
     """Write each name above the middle of its frames, short phones on two levels so that names do not overlap."""
     level = 0
-    for start, end, name in shown.intervals():
+    for start, end, name in shown.phones:
         level = 1 - level if end - start < SHORT_PHONE_FRAMES else 0
         place = ((start + end) / (2 * FRAMES_PER_SECOND), 1.02 + 0.085 * level)
         axes.text(*place, name, transform=axes.get_xaxis_transform(), ha="center", fontsize=8)
 
 
-def _phone_boxes(axes: Axes, shown: Utterance) -> None:
-    from matplotlib.patches import Rectangle
-
-    for start, end, name in shown.intervals():
-        corner = (start / FRAMES_PER_SECOND, shown.names.index(name))
-        width = (end - start) / FRAMES_PER_SECOND
-        axes.add_patch(Rectangle(corner, width, 1, fill=False, edgecolor="#7fd4ef", lw=0.9))
-
-
 def confusions(
-    counts: Array,
-    spoken: Sequence[str],
-    recognised: Sequence[str] | None = None,
-    *,
-    name: str = "confusions",
-    height: float = 7.6,
+    counts: Array, spoken: Sequence[str], recognised: Sequence[str], *, name: str = "confusions", height: float = 7.6
 ) -> str:
-    """Draw the shares of each row of counts; `recognised` names the columns, by default like the rows."""
-    columns = spoken if recognised is None else recognised
+    """Draw the shares of each row of counts; `spoken` names the rows, `recognised` the columns."""
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     with styled_figure(name, (8.4, height)) as figure:
         axes = figure.subplots()
         image = axes.imshow(np.sqrt(share), vmin=0, vmax=1, cmap="magma", interpolation="nearest")
-        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7.5, parse_math=False)
+        axes.set_xticks(range(len(recognised)), recognised, rotation=90, fontsize=7.5, parse_math=False)
         axes.set_yticks(range(len(spoken)), spoken, fontsize=7.5, parse_math=False)
         axes.grid(visible=False)
         axes.set(xlabel="recognised", ylabel="spoken")

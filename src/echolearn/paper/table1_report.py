@@ -7,8 +7,9 @@ import html
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, NotRequired, TypedDict, cast
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 from echolearn.display.progress import clock
 from echolearn.display.report import Figure, document, figure_blocks, table_block
@@ -44,8 +45,6 @@ class Row(TypedDict):
 
 
 class PaperRow(TypedDict):
-    """A row of the paper's table."""
-
     units: int
     test_error: dict[str, float]
     relative_gain: float
@@ -91,29 +90,47 @@ LEVELS: dict[str, Level] = {
 }
 
 
-class Title(NamedTuple):
-    """The names of a column: a short one in two lines for the table's head, and a long one for text."""
+@dataclass(frozen=True)
+class Column:
+    """A column: its name in two lines for the table's head, and one for text. It has the paper's settings or, without
+    `paper`, our defaults, with `changes`; an ensemble is one of networks that answer by their mean."""
 
     short: str
     long: str
+    paper: bool
+    changes: Mapping[str, Any]
+    ensemble: bool = False
+
+    @property
+    def head(self) -> str:
+        return self.short.replace("\n", " ")
 
 
-TITLES: dict[str, Title] = {
-    "esn": Title("fixed\nESN", "fixed ESN"),
-    "W_m1": Title("W\nm=1", "W learned, m=1"),
-    "W_Wrec_m1": Title("W+W_rec\nm=1", "W and W_rec learned, m=1"),
-    "W_Wrec_m3": Title("W+W_rec\nm=3", "W and W_rec learned, m=3"),
-    "W_Wrec_full": Title("W+W_rec\nwhole", "W and W_rec learned, whole sequence"),
-    "esn_ours": Title("fixed,\nours", "fixed, our defaults"),
-    "ours": Title("learned,\nours", "learned, our defaults"),
-    "esn_ours_ensemble": Title("fixed,\nensemble", "ensemble, fixed, our defaults"),
-    "ours_ensemble": Title("learned,\nensemble", "ensemble, learned, our defaults"),
+FIXED = {"learn": "none"}
+
+
+def _learned(learn: str, lookback: int | None) -> Mapping[str, Any]:
+    return {"learn": learn, "learning": {"lookback": lookback}}
+
+
+COLUMNS: dict[str, Column] = {
+    "esn": Column("fixed\nESN", "fixed ESN", True, FIXED),
+    "W_m1": Column("W\nm=1", "W learned, m=1", True, _learned("input", 1)),
+    "W_Wrec_m1": Column("W+W_rec\nm=1", "W and W_rec learned, m=1", True, _learned("both", 1)),
+    "W_Wrec_m3": Column("W+W_rec\nm=3", "W and W_rec learned, m=3", True, _learned("both", 3)),
+    "W_Wrec_full": Column("W+W_rec\nwhole", "W and W_rec learned, whole sequence", True, _learned("both", None)),
+    "esn_ours": Column("fixed,\nours", "fixed, our defaults", False, FIXED),
+    "ours": Column("learned,\nours", "learned, our defaults", False, {}),
+    "esn_ours_ensemble": Column("fixed,\nensemble", "ensemble, fixed, our defaults", False, FIXED, ensemble=True),
+    "ours_ensemble": Column("learned,\nensemble", "ensemble, learned, our defaults", False, {}, ensemble=True),
 }
-# The gains of a row, the column that has to be there for each, and its heading.
-GAIN_TITLES = {
-    "relative_gain": ("W_Wrec_m3", "gain,\nm=3"),
-    "relative_gain_ours": ("ours", "gain,\nours"),
-    "relative_gain_ours_ensemble": ("ours_ensemble", "gain,\nensemble"),
+
+
+# The gains of a row: a fixed column, a learned one of the same form and readout, and the heading.
+GAINS = {
+    "relative_gain": ("esn", "W_Wrec_m3", "gain,\nm=3"),
+    "relative_gain_ours": ("esn_ours", "ours", "gain,\nours"),
+    "relative_gain_ours_ensemble": ("esn_ours_ensemble", "ours_ensemble", "gain,\nensemble"),
 }
 PAPER_HEAD = ["units", "fixed ESN", "W m=1", "W+W_rec m=1", "W+W_rec m=3", "gain"]
 DETAIL_HEAD = ["units", "column", "test %", "valid %", "seconds", "epochs", "frames/s", "memory MB", "ρ(W_rec)"]
@@ -152,7 +169,7 @@ def error_text(entry: Entry | None) -> str:
 
 def shown_columns(table: Table) -> list[str]:
     """Return the columns that have at least one finished cell, in the table's order."""
-    return [c for c in TITLES if any(c in row["columns"] for row in table["rows"])]
+    return [c for c in COLUMNS if any(c in row["columns"] for row in table["rows"])]
 
 
 def corpus_text(table: CorpusReport) -> str:
@@ -180,19 +197,17 @@ def settings_summary(table: Table) -> str:
 
 
 def error_head(table: Table) -> list[str]:
-    """Return the head of the table of test errors."""
-    titles = [TITLES[c].short.replace("\n", " ") for c in shown_columns(table)]
-    return ["units", *titles, *(title.replace("\n", " ") for _, title in shown_gains(table).values())]
+    titles = (COLUMNS[c].head for c in shown_columns(table))
+    return ["units", *titles, *(title.replace("\n", " ") for title in shown_gains(table).values())]
 
 
-def shown_gains(table: Table) -> dict[str, tuple[str, str]]:
-    """Return the gains of `GAIN_TITLES`; that of ensembles only where their column is shown."""
+def shown_gains(table: Table) -> dict[str, str]:
+    """Return the headings of gains by their names; that of ensembles only where their column is shown."""
     columns = shown_columns(table)
-    return {name: of for name, of in GAIN_TITLES.items() if of[0] in columns or of[0] != "ours_ensemble"}
+    return {name: title for name, (_, c, title) in GAINS.items() if c in columns or not COLUMNS[c].ensemble}
 
 
 def gains(table: Table, row: Row) -> list[float | None]:
-    """Return the gains of a row that are shown."""
     values: Mapping[str, object] = row
     return [cast("float | None", values.get(name)) for name in shown_gains(table)]
 
@@ -219,7 +234,6 @@ def paper_rows(table: Table) -> list[list[str]]:
 
 
 def detail_rows(table: Table) -> list[list[str]]:
-    """Return one row per number of units and column: errors, time, memory and spectral radius."""
     return [
         _detail_row(row["units"], column, row["columns"][column])
         for row in table["rows"]
@@ -232,7 +246,7 @@ def _detail_row(units: int, column: str, entry: Entry) -> list[str]:
     memory = entry["peak_memory_mb"]
     return [
         f"{units:,}",
-        TITLES[column].long,
+        COLUMNS[column].long,
         error_text(entry),
         percent(entry["valid_error"], entry.get("valid_error_deviation")),
         f"{entry['seconds']:.1f}",
@@ -263,7 +277,6 @@ def headline(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """Return the content of `table1.md`."""
     unfinished = "" if table["complete"] else "\nNot all cells are finished yet.\n"
     notes = "".join(f"\n- {note}" for note in table["notes"])
     return f"""# Table 1: {level_of(table).title}, in per cent
@@ -314,7 +327,6 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def plain_text(table: Table) -> str:
-    """Return the table for a terminal, with the paper's below it."""
     level = "" if level_of(table) is LEVELS["state"] else f", {level_of(table).title}"
     ours = [f"Test error in per cent{level}: {corpus_summary(table)}", *aligned(error_head(table), error_rows(table))]
     paper = [f"The paper's results, on TIMIT ({paper_note(table)})", *aligned(PAPER_HEAD, paper_rows(table))]
@@ -322,14 +334,12 @@ def plain_text(table: Table) -> str:
 
 
 def write_tables(out: Path, table: Table) -> None:
-    """Write `table1.json`, `table1.md` and `table1.csv` to the folder `out`, each of them atomically."""
     write_atomically(out / "table1.json", (json.dumps(table, indent=1) + "\n").encode())
     write_atomically(out / "table1.md", markdown(table).encode())
     write_atomically(out / "table1.csv", comma_separated(table).encode())
 
 
 def table_page(table: Table, figures: Sequence[Figure]) -> str:
-    """Return the page: the table, the paper's, the figures, and what every cell took."""
     total = sum(e["seconds"] * len(e["seeds"]) for row in table["rows"] for e in row["columns"].values())
     corpus, settings = html.escape(corpus_summary(table)), html.escape(settings_summary(table))
     note = f"""{level_of(table).title.capitalize()} on {corpus}.{settings}
@@ -359,7 +369,6 @@ def page_head(table: CorpusReport, name: str, title: str, lead: str, note: str) 
 
 
 def page_foot(table: CorpusReport) -> str:
-    """Return the notes on the corpus."""
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in table["notes"])
     return f"<footer><h2>Corpus</h2><ul>{notes}</ul></footer>"
 
@@ -369,9 +378,9 @@ def _error_table(table: Table) -> str:
     columns = shown_columns(table)
     largest = max((e["test_error"] for row in table["rows"] for e in row["columns"].values()), default=1.0) or 1.0
     head = "".join(
-        f"<th class='{_readout(c)}'>{html.escape(TITLES[c].short).replace(chr(10), '<br>')}</th>" for c in columns
+        f"<th class='{_readout(c)}'>{html.escape(COLUMNS[c].short).replace(chr(10), '<br>')}</th>" for c in columns
     )
-    gains = "".join(f"<th>{title.replace(chr(10), '<br>')}</th>" for _, title in shown_gains(table).values())
+    gains = "".join(f"<th>{title.replace(chr(10), '<br>')}</th>" for title in shown_gains(table).values())
     body = "".join(_error_row(table, row, columns, largest) for row in table["rows"])
     return (
         f"<div class=scroll><table class=main><thead><tr><th class=l>hidden<br>units</th>{head}"
@@ -398,4 +407,4 @@ def _gain(gain: float | None) -> str:
 
 def _readout(column: str) -> str:
     """Return the CSS class of a column: the paper's readout, or our own."""
-    return "own" if "ours" in column else "paper"
+    return "paper" if COLUMNS[column].paper else "own"

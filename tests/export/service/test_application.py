@@ -6,7 +6,6 @@ import pytest
 from starlette.testclient import WebSocketDenialResponse
 
 import services
-from echolearn.export.service.application import plain_page
 from services import QUESTION, metric
 
 
@@ -28,20 +27,10 @@ def test_ready_ends_when_the_service_stops(model):
     assert client.get("/health").status_code == 200
 
 
-def test_the_page_escapes_names_and_allows_no_script(model):
-    evil = "<script>alert(1)</script>"
-    about = replace(model.about, estimator=evil, feature_names=(evil, '"'), classes=(evil, "b"))
-    _, client = services.client(replace(model, about=about))
-    page = client.get("/")
-    assert "<script" not in page.text
-    assert "&lt;script&gt;" in page.text
-    assert page.headers["content-security-policy"].startswith("default-src 'none'")
-    for task in ("labels", "values", "forecast", "speech"):
-        assert "ADDRESS" in plain_page({**client.get("/model").json(), "task": task})
-
-
-def test_another_page_can_stand_at_the_root(model):
-    _, client = services.client(model, page="<p>mine</p>")
+def test_at_the_root_is_a_page_or_what_the_model_is(model):
+    service, client = services.client(model)
+    assert client.get("/").json() == client.get("/model").json()
+    service.page = "<p>mine</p>"
     assert client.get("/").text == "<p>mine</p>"
 
 
@@ -51,7 +40,7 @@ def test_recognition_is_for_recognisers(model):
 
 
 def test_a_failure_says_nothing_of_the_inside(model, caplog):
-    def fail(sequences, many):
+    def fail(query):
         raise RuntimeError("secret of the inside")
 
     _, client = services.client(replace(model, respond=fail))

@@ -1,9 +1,6 @@
 """Limits and counts."""
 
-import pytest
-
 import services
-from echolearn.export.service.limits import Limits
 from services import QUESTION, metric
 
 
@@ -20,8 +17,3 @@ def test_requests_are_counted_by_route_and_status(model):
     assert metric(client, 'echolearn_refused_total{reason="malformed"}') == 1
     assert metric(client, 'echolearn_request_seconds_count{route="/predict"}') == 3
     assert metric(client, "echolearn_running_requests") == 0
-
-
-def test_limits_are_positive():
-    with pytest.raises(ValueError, match="streams=0"):
-        Limits(streams=0)

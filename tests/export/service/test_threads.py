@@ -11,10 +11,10 @@ from services import QUESTION, metric
 def test_too_many_requests_are_refused_and_the_place_is_free_afterwards(model):
     gate, inside = threading.Event(), threading.Event()
 
-    def wait(sequences, many):
+    def wait(query):
         inside.set()
         gate.wait(30)
-        return model.respond(sequences, many)
+        return model.respond(query)
 
     _, client = services.client(replace(model, respond=wait), requests=1)
     with client:
@@ -34,9 +34,9 @@ def test_too_many_requests_are_refused_and_the_place_is_free_afterwards(model):
 def test_a_long_answer_is_refused_and_keeps_its_place_until_it_ends(model):
     gate = threading.Event()
 
-    def wait(sequences, many):
+    def wait(query):
         gate.wait(30)
-        return model.respond(sequences, many)
+        return model.respond(query)
 
     _, client = services.client(replace(model, respond=wait), requests=1, request_seconds=0.05)
     with client:

@@ -38,7 +38,6 @@ def read_token(file: Path | None) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address or name is of this machine alone."""
     if host == "localhost":
         return True
     try:
@@ -75,7 +74,6 @@ class Access:
         return cls(token, frozenset(origins), is_loopback(host))
 
     def check(self, path: str, headers: Mapping[str, str], subprotocols: Iterable[str] = ()) -> None:
-        """Raise Refusal unless a request may pass."""
         self._check_host(headers.get("host", ""))
         self._check_origin(headers.get("origin"), headers.get("host", ""))
         if path not in OPEN_PATHS:
@@ -93,7 +91,6 @@ class Access:
             )  # fmt: skip
 
     def _check_origin(self, origin: str | None, host: str) -> None:
-        """Refuse pages of other sites."""
         if origin is None or origin in self.origins or origin in (f"http://{host}", f"https://{host}"):
             return
         raise Refusal(

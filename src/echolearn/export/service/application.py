@@ -1,14 +1,12 @@
-"""The ASGI application: routes, the door that every request passes, and the plain page at `/`."""
+"""The ASGI application: routes, and the door that every request passes."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
-from html import escape
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -22,50 +20,27 @@ from starlette.websockets import WebSocket
 from echolearn import __version__
 from echolearn.export.service.access import Access
 from echolearn.export.service.bodies import RefusedResponse, answer, noting, parse_body, read_body
-from echolearn.export.service.limits import METRICS_TYPE, Limits, Metrics, Refusal
+from echolearn.export.service.limits import METRICS_TYPE, ROUTES, Limits, Metrics, Refusal
 from echolearn.export.service.models import Json, NetworkModel, ServedModel, SpeechModel
 from echolearn.export.service.streams import StreamRoute
 from echolearn.export.service.threads import Workshop
 
 LOGGER = logging.getLogger("echolearn.service")
 _SECURITY_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_PAGE_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-th { text-align: left; vertical-align: top; padding-right: 1.5rem; font-weight: 600; white-space: nowrap; }
-td { overflow-wrap: anywhere; } code, pre { font-family: ui-monospace, monospace; font-size: 0.9em; }
-pre { overflow-x: auto; padding: 0.7rem; border: 1px solid #8886; border-radius: 6px; }
-"""
 
 
 class Service:
-    """A model, its limits, and the state that all requests share: metrics, threads, and whether it is stopping.
+    """A model, its limits, and the state that all requests share: metrics, threads, and whether it is stopping. page:
+    at `/`, with its own content policy, as those of `echolearn page` have; until there is one, what /model says."""
 
-    page: at `/`; None for a plain one that says what there is.
-    """
-
-    def __init__(
-        self,
-        model: ServedModel,
-        limits: Limits | None = None,
-        access: Access | None = None,
-        page: str | None = None,
-    ) -> None:
-        self.model, self.limits, self.access = model, limits or Limits(), access or Access()
+    def __init__(self, model: ServedModel, limits: Limits, access: Access) -> None:
+        self.model, self.limits, self.access = model, limits, access
         self.metrics = Metrics()
         self.workshop = Workshop(self.limits, self.metrics)
         self.stopping = False
-        self._page, self._policy = plain_page(self.description()), {"Content-Security-Policy": CONTENT_POLICY}
-        if page is not None:
-            self.show(page)
-
-    def show(self, page: str) -> None:
-        """Put a page at `/`. It declares its own content policy, as those of `echolearn page` do."""
-        self._page, self._policy = page, {}
+        self.page: str | None = None
 
     def application(self) -> ASGIApp:
-        """Return the ASGI application."""
         routes = [
             Route("/", self._front, methods=["GET"]),
             Route("/model", self._about, methods=["GET"]),
@@ -80,10 +55,20 @@ class Service:
         inner.router.redirect_slashes = False
         return Door(inner, StreamRoute(self.model, self.limits, self.metrics, self.workshop), self)
 
-    def description(self) -> Json:
-        """Return what `GET /model` says."""
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        yield
+        self.stopping = True
+        self.workshop.close()
+
+    async def _front(self, request: Request) -> Response:
+        if self.page is None:
+            return await self._about(request)
+        return Response(self.page, media_type="text/html; charset=utf-8", headers=_SECURITY_HEADERS)
+
+    async def _about(self, request: Request) -> Response:
         about, limits = self.model.about, self.limits
-        return {
+        content = {
             "estimator": about.estimator,
             "task": about.task,
             "n_features": about.n_features,
@@ -96,20 +81,7 @@ class Service:
             "limits": {"body_bytes": limits.body_bytes, "frames": limits.frames, "message_bytes": limits.message_bytes},
             "echolearn": __version__,
         }
-
-    @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        yield
-        self.stopping = True
-        self.workshop.close()
-
-    async def _front(self, request: Request) -> Response:
-        return Response(
-            self._page, media_type="text/html; charset=utf-8", headers={**_SECURITY_HEADERS, **self._policy}
-        )
-
-    async def _about(self, request: Request) -> Response:
-        return JSONResponse(self.description(), headers=_SECURITY_HEADERS)
+        return JSONResponse(content, headers=_SECURITY_HEADERS)
 
     async def _health(self, request: Request) -> Response:
         return JSONResponse({"status": "alive"}, headers=_SECURITY_HEADERS)
@@ -126,15 +98,21 @@ class Service:
         if not isinstance(model, NetworkModel):
             raise Refusal(404, "not-found", "this model recognises speech; POST a recording to /recognize.")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        work = partial(_answered, model, kind, self.limits.frames)
-        return _json(await self.workshop.request(read_body(request, self.limits), work))
+        most = self.limits.frames
+        return await self._answer(request, lambda body: answer(model, parse_body(kind, body, model.about, most)))
 
     async def _recognize(self, request: Request) -> Response:
         model = self.model
         if not isinstance(model, SpeechModel):
             raise Refusal(404, "not-found", "this model is no recogniser of speech; POST frames to /predict.")
-        work = partial(_recognised, model, self.limits.frames / 100)
-        return _json(await self.workshop.request(read_body(request, self.limits), work))
+        seconds = self.limits.frames / 100
+        return await self._answer(request, lambda body: model.recognize(body, seconds))
+
+    async def _answer(self, request: Request, work: Callable[[bytes], Json]) -> Response:
+        """Return the work of a thread on the body; its JSON is written there too."""
+        read = read_body(request, self.limits)
+        content = await self.workshop.request(read, lambda body: json.dumps(work(body), allow_nan=False).encode())
+        return Response(content, media_type="application/json", headers=_SECURITY_HEADERS)
 
     async def _refused(self, request: Request, problem: Exception) -> Response:
         assert isinstance(problem, Refusal)
@@ -148,24 +126,12 @@ class Service:
         if problem.status_code == 405:
             sentence = f"{request.method!r:.20} is not for {request.url.path!r:.60}; use {allowed}."
             return await self._refused(request, Refusal(405, "method", sentence, {"Allow": allowed or ""}))
-        sentence = f"there is no {request.url.path!r:.60} here; see / for what there is."
+        sentence = f"there is no {request.url.path!r:.60} here; expected one of {', '.join(ROUTES)}."
         return await self._refused(request, Refusal(404, "not-found", sentence))
 
     async def _failed(self, request: Request, problem: Exception) -> Response:
         """Answer when the service itself has failed; the traceback goes to the log, not to the client."""
         return await self._refused(request, Refusal(500, "internal", "the service failed; its log says how."))
-
-
-def _answered(model: NetworkModel, kind: str, most: int, body: bytes) -> bytes:
-    return json.dumps(answer(model, parse_body(kind, body, model.about, most)), allow_nan=False).encode()
-
-
-def _recognised(model: SpeechModel, seconds: float, body: bytes) -> bytes:
-    return json.dumps(model.recognize(body, seconds), allow_nan=False).encode()
-
-
-def _json(content: bytes) -> Response:
-    return Response(content, media_type="application/json", headers=_SECURITY_HEADERS)
 
 
 class Door:
@@ -175,7 +141,6 @@ class Door:
         self._inner, self._streams, self._service = inner, streams, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on to the routes, or refuse it."""
         if scope["type"] == "http":
             await self._request(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -223,57 +188,3 @@ class Door:
                 LOGGER.exception("a stream failed")
         finally:
             service.metrics.request(scope["path"], status, time.perf_counter() - begin)
-
-
-def plain_page(description: Json) -> str:
-    """Return the page of a model; every name in it is escaped."""
-    shown = {
-        "model": description["estimator"],
-        "answers": _answers(description),
-        "numbers per frame": description["n_features"],
-        "features": _listed(description["feature_names"]),
-        "classes": _listed(description["classes"]),
-        "hidden units": description["hidden_units"],
-        "streams": "at /stream" if description["streams"] else description["why_no_stream"],
-        "echolearn": description["echolearn"],
-    }
-    cells = [(escape(name), escape(str(value))) for name, value in shown.items() if value]
-    rows = "\n".join(f"<tr><th scope='row'>{name}</th><td>{value}</td></tr>" for name, value in cells)
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(str(description["estimator"]))} – echolearn</title><style>{_PAGE_STYLE}</style></head>
-<body><main><h1>A model of echolearn</h1>
-<table>{rows}</table>
-<h2>How to ask</h2>
-<pre>{escape(_example(description))}</pre>
-<p><code>GET /model</code> says the same as JSON. <code>/health</code>, <code>/ready</code> and <code>/metrics</code>
-are for those who run it.</p></main></body></html>
-"""
-
-
-def _answers(description: Json) -> str:
-    what = {
-        "classes": "one class and the probabilities of all",
-        "labels": "labels of which several may hold, and their probabilities",
-        "values": "values",
-        "forecast": "the values that follow",
-        "speech": "phones and words of recordings",
-    }[str(description["task"])]
-    if description["task"] in ("forecast", "speech"):
-        return what
-    return f"{what}, {'for every frame' if description['per_step'] else 'for every sequence'}"
-
-
-def _listed(names: object) -> str:
-    assert isinstance(names, list)
-    more = f" and {len(names) - 20:,} more" if len(names) > 20 else ""
-    return ", ".join(str(name)[:80] for name in names[:20]) + more
-
-
-def _example(description: Json) -> str:
-    if description["task"] == "speech":
-        return "curl --data-binary @recording.wav -H 'Content-Type: audio/wav' ADDRESS/recognize"
-    n = int(str(description["n_features"]))
-    frame = "[" + ", ".join(["0.1"] * min(n, 3)) + (", ..." if n > 3 else "") + "]"
-    body = '{"steps": 10}' if description["task"] == "forecast" else f'{{"X": [{frame}, {frame}]}}'
-    return f"curl -H 'Content-Type: application/json' -d '{body}' ADDRESS/predict"

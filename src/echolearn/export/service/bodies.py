@@ -12,7 +12,6 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import NoReturn
 
@@ -22,7 +21,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from echolearn.export.service.limits import Limits, Refusal, malformed, not_acceptable
-from echolearn.export.service.models import About, Json, NetworkModel
+from echolearn.export.service.models import About, Json, NetworkModel, Query
 from echolearn.validation import Array
 
 LINGER_SECONDS = 2.0
@@ -87,15 +86,6 @@ class RefusedResponse(Response):
         await send({"type": "http.response.body", "body": b""})
 
 
-@dataclass(frozen=True, eq=False)
-class Query:
-    """A parsed request: sequences (steps, n_features), whether they are a list, and steps to forecast."""
-
-    sequences: list[Array] | None
-    many: bool
-    steps: int | None = None
-
-
 def parse_body(kind: str, body: bytes, about: About, most: int) -> Query:
     """Return the sequences in a body of this media type; most: frames of all of them."""
     if kind in ("application/octet-stream", "application/x-npy") or (kind == "" and body.startswith(NPY_MAGIC)):
@@ -117,7 +107,7 @@ def parse_body(kind: str, body: bytes, about: About, most: int) -> Query:
 def check_size(query: Query, most: int) -> Query:
     """Return a query, unless a sequence is empty, infinite or, together with the others, too long."""
     frames = sum(map(len, query.sequences or ()))
-    if max(frames, query.steps or 0) > most:
+    if max(frames, query.steps) > most:
         what = f"{frames:,} frames" if frames > most else f"a forecast of {query.steps:,} steps"
         raise Refusal(413, "frames", f"the request has {what}; this service takes at most {most:,}.")
     for k, x in enumerate(query.sequences or ()):
@@ -155,9 +145,9 @@ def parse_json_body(body: bytes, about: About) -> Query:
     allowed = {"X", "steps"} if forecasts else {"X"}
     if unknown := sorted(set(value) - allowed):
         raise malformed(f"the body has {unknown[0]!r:.60}, which means nothing here; expected {expected}.")
-    steps = value.get("steps")
+    steps = value.get("steps", 0)
     if forecasts and (type(steps) is not int or steps < 1):
-        raise malformed(f"steps is {steps!r:.40}; expected a whole number from 1 on, as in {expected}.")
+        raise malformed(f"steps is {value.get('steps')!r:.40}; expected a whole number from 1 on, as in {expected}.")
     if "X" not in value and not forecasts:
         raise malformed(f"the body has no X; expected {expected}.")
     if value.get("X") is None:
@@ -252,10 +242,8 @@ def _number(field: str) -> float:
 
 
 def parse_npy(body: bytes, n: int) -> Query:
-    """Return the sequence (steps, n), or the sequences (k, steps, n), of a .npy file. Nothing is unpickled.
-
-    The bytes that the header promises are compared with those that are there before any array is made.
-    """
+    """Return the sequence (steps, n), or the sequences (k, steps, n), of a .npy file. Nothing is unpickled. The bytes
+    that the header promises are compared with those that are there before any array is made."""
     file = io.BytesIO(body)
     try:
         version = np.lib.format.read_magic(file)
@@ -282,9 +270,7 @@ def parse_npy(body: bytes, n: int) -> Query:
 
 def parse_message(message: str | bytes, n: int) -> tuple[Array, bool] | str:
     """Return the frames (k, n) of a message of a stream and whether it is a single one; or the command it carries.
-
-    Numbers that are not finite are left to the stream, which knows whether it can fill gaps.
-    """
+    Numbers that are not finite are left to the stream, which knows whether it can fill gaps."""
     if isinstance(message, bytes):
         if len(message) == 0 or len(message) % (4 * n):
             raise not_acceptable(
@@ -302,7 +288,6 @@ def parse_message(message: str | bytes, n: int) -> tuple[Array, bool] | str:
 
 
 def command_of(value: dict[str, object], known: Sequence[str]) -> str:
-    """Return the command of a message {"command": ...}."""
     command = value.get("command")
     if set(value) != {"command"} or not isinstance(command, str) or command not in known:
         choices = " or ".join(f'{{"command": "{name}"}}' for name in known)
@@ -313,27 +298,17 @@ def command_of(value: dict[str, object], known: Sequence[str]) -> str:
 def answer(model: NetworkModel, query: Query) -> Json:
     """Return the answer to a request; what the model refuses is a Refusal."""
     try:
-        if model.forecast is not None:
-            assert query.steps is not None
-            rows = model.forecast(query.sequences, query.many, query.steps)
-            many = query.many or (query.sequences is None and len(rows) > 1)
-        else:
-            assert model.respond is not None
-            assert query.sequences is not None
-            rows, many = model.respond(query.sequences, query.many), query.many
+        rows = model.respond(query)
     except (ValueError, FloatingPointError) as problem:
         raise not_acceptable(str(problem)) from problem
     answers = [described(model.about, one) for one in rows]
-    return {**classes_of(model.about), **(_side_by_side(answers) if many else answers[0])}
-
-
-def classes_of(about: About) -> Json:
-    """Return the classes, where there are any."""
-    return {"classes": list(about.classes)} if about.classes else {}
+    classes: Json = {"classes": list(model.about.classes)} if model.about.classes else {}
+    if not query.many and len(answers) == 1:
+        return {**classes, **answers[0]}
+    return {**classes, **{key: [one[key] for one in answers] for key in answers[0]}}
 
 
 def described(about: About, rows: Array) -> Json:
-    """Return labels and probabilities, or values, of the rows (k, n_out) of one sequence."""
     if not np.isfinite(rows).all():
         raise not_acceptable("the answers are not finite: X holds numbers that are too large for this model.")
     if about.task not in ("classes", "labels"):
@@ -360,7 +335,3 @@ def stream_answer(about: About, step: int, rows: Array, single: bool) -> Json:
         labels = labels_of(about, rows)
         numbers = {"label": labels[0], **numbers} if single else {"labels": labels, **numbers}
     return {"step": step, **numbers}
-
-
-def _side_by_side(answers: Sequence[Json]) -> Json:
-    return {key: [one[key] for one in answers] for key in answers[0]}

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from echolearn.estimators import ESNForecaster, load, stream
+from echolearn.estimators import ESNForecaster, stream
 from echolearn.estimators._functions import SingleEstimator, StackEstimator
 from echolearn.export.service.models import About, NetworkModel, served_forecaster, served_network
 from echolearn.fitting.codecs import LabelSetCodec
-from echolearn.validation import Answers, Array, SequencesLike
+from echolearn.validation import Array
 
 Saved: TypeAlias = SingleEstimator | StackEstimator | Pipeline
-
-
-def open_library_model(path: Path) -> NetworkModel:
-    """Return a saved model as the whole library runs it."""
-    return served(load(path))
 
 
 def served(model: Saved) -> NetworkModel:
@@ -28,30 +22,23 @@ def served(model: Saved) -> NetworkModel:
     network = model.steps[-1][1] if isinstance(model, Pipeline) else model
     about = _about(model, network)
     if isinstance(network, ESNForecaster):
-        return served_forecaster(about, partial(_forecast, network))
+        return served_forecaster(about, lambda steps, series: network.predict(steps, warm_up=series))
     assert not isinstance(model, ESNForecaster)
     predict = model.predict_proba if about.classes else model.predict
     return served_network(about, predict, partial(_LibraryStream, model, bool(about.classes)))
 
 
 def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
+    kind = type(network).__name__
     names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
     if isinstance(network, ESNForecaster):
         values = len(network.target_mean_)
-        return About(
-            estimator=type(network).__name__,
-            task="forecast",
-            n_features=values,
-            feature_names=names[:values],
-            classes=(),
-            per_step=True,
-            units=network.model_.network.reservoir.N,
-        )
+        return About(kind, "forecast", values, names[:values], units=network.model_.network.reservoir.N)
     layers = getattr(network, "layers_", [network])
     classes = tuple(getattr(network, "classes_", np.empty(0)).tolist())
     sets = isinstance(layers[-1].codec_, LabelSetCodec)
     return About(
-        estimator=type(network).__name__,
+        estimator=kind,
         task="labels" if sets else "classes" if classes else "values",
         n_features=model.n_features_in_,
         feature_names=names,
@@ -61,22 +48,14 @@ def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
     )
 
 
-def _forecast(network: ESNForecaster, steps: int, series: SequencesLike) -> Answers:
-    return network.predict(steps, warm_up=series)
-
-
 class _LibraryStream:
-    """A stream of the library."""
-
     def __init__(self, model: Saved, probabilities: bool) -> None:
         self._stream = stream(model)
         self._ask = self._stream.predict_proba if probabilities else self._stream.predict  # type: ignore[union-attr]
 
     def step(self, frames: Array) -> Array:
-        """Return the answers to the next frames."""
         rows: Array = self._ask(frames)
         return rows[:, None] if rows.ndim == 1 else rows
 
     def reset(self) -> None:
-        """Return to the start of a sequence."""
         self._stream.reset()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -22,8 +22,6 @@ _BUCKET_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a service. All are positive."""
-
     body_bytes: int = 8 * 2**20
     message_bytes: int = 2**20  # of a stream
     header_bytes: int = 16 * 2**10
@@ -38,12 +36,6 @@ class Limits:
     idle_seconds: float = 60.0  # between two messages of a stream
     stop_seconds: float = 10.0  # in which running requests end when the service stops
     stream_errors: int = 10  # wrong messages after which a stream is closed
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not value > 0:
-                raise ValueError(f"{field.name}={value!r}; expected a number above 0.")
 
 
 class Refusal(Exception):
@@ -60,7 +52,6 @@ class Refusal(Exception):
         return JSONResponse(self.content(), self.status, headers)
 
     def content(self) -> dict[str, str]:
-        """Return the reason and the sentence."""
         return {"error": self.message, "reason": self.reason}
 
 
@@ -75,13 +66,10 @@ def not_acceptable(message: str) -> Refusal:
 
 
 def busy(message: str, reason: str = "busy") -> Refusal:
-    """Return the refusal of a request for which there is no room now."""
     return Refusal(503, reason, message, {"Retry-After": "1"})
 
 
 class Metrics:
-    """The counters of one service."""
-
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
@@ -98,15 +86,12 @@ class Metrics:
             self._refused.labels(reason)
 
     def request(self, path: str, status: int, seconds: float) -> None:
-        """Count a request."""
         route = path if path in ROUTES else "other"
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def refuse(self, reason: str) -> None:
-        """Count a refusal."""
         self._refused.labels(reason).inc()
 
     def text(self) -> bytes:
-        """Return all metrics as Prometheus reads them."""
         return bytes(generate_latest(self.registry))

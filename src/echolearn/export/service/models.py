@@ -5,7 +5,7 @@ The models here are those that `echolearn.runtime` runs: NumPy alone, no compile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -23,11 +23,8 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class About:
-    """The description that `GET /model` returns.
-
-    task: "classes", "labels" of which several may hold, "values", "forecast" or "speech". per_step: one answer per
-    frame, otherwise one per sequence. classes, feature_names: empty if there are none.
-    """
+    """The description that `GET /model` returns. task: "classes", "labels" of which several may hold, "values",
+    "forecast" or "speech"; per_step: one answer per frame, otherwise one per sequence."""
 
     estimator: str
     task: str
@@ -48,31 +45,28 @@ class FrameStream(Protocol):
         """Return to the start of a sequence."""
 
 
-class SoundStream(Protocol):
-    """A recogniser that takes sound piece by piece."""
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A parsed request: sequences (steps, n_features), whether they are a list, and steps to forecast. sequences: None
+    for a forecast that continues the training series."""
 
-    def push(self, samples: Array) -> Json:
-        """Return what is known after further samples (16-bit integers)."""
-
-    def finish(self) -> Json:
-        """Return the rest of what was said."""
+    sequences: list[Array] | None
+    many: bool
+    steps: int = 0
 
 
 @dataclass(frozen=True)
 class NetworkModel:
-    """A network that answers to sequences of frames.
-
-    respond: (sequences (steps, n_features), whether they are a list) -> rows of probabilities or values of each,
-    (steps, n_out) or (1, n_out). forecast: of a forecaster, (series or None for the training series, whether they are a
-    list, steps) -> values (steps, n_out) of each.
-    open_stream: a new stream; None if the model has none, and `why_no_stream` says why.
-    """
+    """respond: rows (steps, n_out) or (1, n_out) of probabilities or values of each sequence, of a forecaster
+    the values of the next steps. open_stream: a new stream; None if there is none, and `why_no_stream` says why."""
 
     about: About
-    respond: Callable[[Sequence[Array], bool], list[Array]] | None = None
-    forecast: Callable[[Sequence[Array] | None, bool, int], list[Array]] | None = None
+    respond: Callable[[Query], list[Array]]
     open_stream: Callable[[], FrameStream] | None = None
     why_no_stream: str = ""
+
+
+Listener = Callable[[Array | None], Json]  # what is known after further samples (16-bit integers), or after the last
 
 
 @dataclass(frozen=True)
@@ -81,41 +75,41 @@ class SpeechModel:
 
     about: About
     recognize: Callable[[bytes, float], Json]
-    open_stream: Callable[[int], SoundStream] | None = None
+    open_stream: Callable[[int], Listener] | None = None
     why_no_stream: str = ""
 
 
 ServedModel = NetworkModel | SpeechModel
-Predict = Callable[[SequencesLike], Answers]
-Forecast = Callable[[int, SequencesLike], Answers]  # of so many steps, after series or after the training series
 
 
-def served_network(about: About, predict: Predict, open_stream: Callable[[], FrameStream]) -> NetworkModel:
+def served_network(
+    about: About, predict: Callable[[SequencesLike], Answers], open_stream: Callable[[], FrameStream]
+) -> NetworkModel:
     """Return a network as the service asks it, with streams if it has any."""
-    respond = partial(_respond, about, predict)
+
+    def respond(query: Query) -> list[Array]:
+        sequences = query.sequences or []
+        answers = predict(sequences if query.many else sequences[0])
+        if not about.per_step:
+            return list(np.reshape(answers, (len(sequences), 1, -1)))
+        return [np.reshape(one, (len(one), -1)) for one in (answers if query.many else [answers])]
+
     try:
         open_stream()
     except (ValueError, TypeError) as problem:
         return NetworkModel(about, respond, why_no_stream=str(problem))
-    return NetworkModel(about, respond, open_stream=open_stream)
+    return NetworkModel(about, respond, open_stream)
 
 
-def served_forecaster(about: About, forecast: Forecast) -> NetworkModel:
-    """Return a forecaster as the service asks it."""
-    why = "a forecaster continues whole series; POST /predict."
-    return NetworkModel(about, forecast=partial(_forecast, forecast), why_no_stream=why)
+def served_forecaster(about: About, forecast: Callable[[int, SequencesLike], Answers]) -> NetworkModel:
+    """Return a forecaster as the service asks it; it forecasts after series, or after the training series."""
 
+    def respond(query: Query) -> list[Array]:
+        given = query.sequences
+        values = forecast(query.steps, given if given is None or query.many else given[0])
+        return [np.reshape(row, (query.steps, -1)) for row in (values if isinstance(values, list) else [values])]
 
-def _respond(about: About, predict: Predict, sequences: Sequence[Array], many: bool) -> list[Array]:
-    answers = predict(list(sequences) if many else sequences[0])
-    if not about.per_step:
-        return list(np.reshape(answers, (len(sequences), 1, -1)))
-    return [np.reshape(one, (len(one), -1)) for one in (answers if many else [answers])]
-
-
-def _forecast(forecast: Forecast, series: Sequence[Array] | None, many: bool, steps: int) -> list[Array]:
-    values = forecast(steps, None if series is None else list(series) if many else series[0])
-    return [np.reshape(row, (steps, -1)) for row in (values if isinstance(values, list) else [values])]
+    return NetworkModel(about, respond, why_no_stream="a forecaster continues whole series; POST /predict.")
 
 
 def open_light_model(path: Path) -> NetworkModel:
@@ -157,5 +151,4 @@ class _LightStream:
         return rows
 
     def reset(self) -> None:
-        """Return to the start of a sequence."""
         self._stream.reset()

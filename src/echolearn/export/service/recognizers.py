@@ -9,23 +9,16 @@ from pathlib import Path
 
 from echolearn.exceptions import CorpusError
 from echolearn.export.service.limits import Refusal, not_acceptable
-from echolearn.export.service.models import About, Json, SoundStream, SpeechModel
+from echolearn.export.service.models import About, Json, Listener, SpeechModel
 from echolearn.speech import read_audio
 from echolearn.speech._features import FRAME_SECONDS
-from echolearn.speech.recognition import RecognitionStream, Recognizer, load_recognizer
+from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._search import Token
 from echolearn.speech.recognition._transcription import Update
-from echolearn.validation import Array
-
-
-def open_recognizer(path: Path) -> SpeechModel:
-    """Return a saved recogniser as the service asks it."""
-    return served_recognizer(load_recognizer(path))
 
 
 def served_recognizer(recognizer: Recognizer) -> SpeechModel:
     """Return a recogniser as the service asks it; its decoders are built now."""
-    words = recognizer.words is not None
     about = About(
         estimator="Recognizer",
         task="speech",
@@ -34,7 +27,7 @@ def served_recognizer(recognizer: Recognizer) -> SpeechModel:
         units=sum(layer.reservoir_.N for layer in getattr(recognizer.model, "layers_", [recognizer.model])),
     )
     _ = recognizer.phone_decoder, recognizer.word_decoder
-    recognize = partial(_recognize, recognizer, words)
+    recognize = partial(_recognize, recognizer)
     try:
         recognizer.stream()
     except ValueError as problem:
@@ -44,8 +37,7 @@ def served_recognizer(recognizer: Recognizer) -> SpeechModel:
     return SpeechModel(about, recognize, open_stream=partial(_open_stream, recognizer))
 
 
-def _recognize(recognizer: Recognizer, words: bool, sound: bytes, longest: float) -> Json:
-    """Return what was said in the bytes of an audio file."""
+def _recognize(recognizer: Recognizer, sound: bytes, longest: float) -> Json:
     with tempfile.TemporaryDirectory(prefix="echolearn-") as folder:
         path = Path(folder) / "recording"
         path.write_bytes(sound)
@@ -62,7 +54,7 @@ def _recognize(recognizer: Recognizer, words: bool, sound: bytes, longest: float
         "seconds": transcription.seconds,
         "phones": _timed(transcription.phones),
     }
-    return {**answer, "words": _timed(transcription.words)} if words and transcription.words is not None else answer
+    return answer if transcription.words is None else {**answer, "words": _timed(transcription.words)}
 
 
 def _duration(path: Path) -> float:
@@ -77,23 +69,9 @@ def _duration(path: Path) -> float:
         raise not_acceptable("the body is not a recording in WAV, FLAC, OGG, AIFF or SPHERE format.") from problem
 
 
-def _open_stream(recognizer: Recognizer, rate: int) -> SoundStream:
-    return _Listening(recognizer.stream(rate=rate))
-
-
-class _Listening:
-    """A stream of the recogniser."""
-
-    def __init__(self, stream: RecognitionStream) -> None:
-        self._stream = stream
-
-    def push(self, samples: Array) -> Json:
-        """Return what is known after further samples."""
-        return _update(self._stream.push(samples))
-
-    def finish(self) -> Json:
-        """Return the rest of what was said."""
-        return _update(self._stream.finish())
+def _open_stream(recognizer: Recognizer, rate: int) -> Listener:
+    stream = recognizer.stream(rate=rate)
+    return lambda samples: _update(stream.finish() if samples is None else stream.push(samples))
 
 
 def _update(update: Update) -> Json:

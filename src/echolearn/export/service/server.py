@@ -19,7 +19,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from echolearn.export.service.application import Service
-from echolearn.export.service.limits import Metrics
 
 SWITCH_SECONDS = 0.001  # how long a thread may keep others waiting: a stream's answer passes from thread to thread
 
@@ -30,7 +29,6 @@ class GuardedProtocol(H11Protocol):
     service: Service
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, unless there are too many."""
         super().connection_made(transport)
         most = self.service.limits.connections
         if len(self.connections) > most:
@@ -45,7 +43,6 @@ class GuardedProtocol(H11Protocol):
             self.refuse(400, "malformed", "the request is not HTTP/1.1 as this service understands it.")
 
     def refuse(self, status: int, reason: str, message: str) -> None:
-        """Write a refusal, and close the connection."""
         self.service.metrics.refuse(reason)
         if self.cycle is None or self.cycle.response_complete:
             body = json.dumps({"error": message, "reason": reason}).encode()
@@ -74,32 +71,35 @@ class GuardedServer(uvicorn.Server):
         self._since: dict[tuple[Connection, str], float] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say where."""
         await super().startup(sockets)
         if self.started:
             self._tell(self.servers[0].sockets[0].getsockname()[1])
 
     async def on_tick(self, counter: int) -> bool:
-        """Look at all connections once a second."""
         if counter % 10 == 0:
             self.sweep(time.monotonic())
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop: no new connections, streams are closed, running requests end."""
         self._service.stopping = True
         await super().shutdown(sockets)
 
     def sweep(self, now: float) -> None:
         """Close connections that have waited too long for a head, for a reader, or for their own end."""
-        limits, metrics = self._service.limits, self._service.metrics
+        limits = self._service.limits
         seconds = {"head": limits.header_seconds, "writing": limits.body_seconds, "closing": limits.body_seconds}
         ours = [c for c in self.server_state.connections if isinstance(c, Connection)]
         waiting = {(c, state): now for c in ours if (state := _waits_for(c))}
         self._since = {key: self._since.get(key, now) for key in waiting}
         for (connection, state), since in list(self._since.items()):
-            if now - since >= seconds[state]:
-                _end(connection, state, metrics)
+            if now - since < seconds[state]:
+                continue
+            if state == "head" and isinstance(connection, GuardedProtocol):
+                connection.refuse(408, "slow-headers", "the head of a request did not arrive in time.")
+                continue
+            if state == "writing":
+                self._service.metrics.refuse("slow-reader")
+            connection.transport.abort()
 
 
 def _waits_for(connection: Connection) -> str:
@@ -109,15 +109,6 @@ def _waits_for(connection: Connection) -> str:
     if isinstance(connection, GuardedProtocol):
         return "writing" if connection.flow.write_paused else "head" if connection.awaits_head() else ""
     return "" if connection.writable.is_set() else "writing"
-
-
-def _end(connection: Connection, state: str, metrics: Metrics) -> None:
-    if state == "head" and isinstance(connection, GuardedProtocol):
-        connection.refuse(408, "slow-headers", "the head of a request did not arrive in time.")
-        return
-    if state == "writing":
-        metrics.refuse("slow-reader")
-    connection.transport.abort()
 
 
 def server_of(service: Service, host: str, port: int, started: Callable[[int], None]) -> GuardedServer:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Protocol
 
 import numpy as np
 from starlette.datastructures import QueryParams
@@ -22,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from echolearn.export.service.access import SUBPROTOCOL
 from echolearn.export.service.bodies import command_of, parse_json, parse_message, stream_answer
 from echolearn.export.service.limits import Limits, Metrics, Refusal, malformed, not_acceptable
-from echolearn.export.service.models import About, FrameStream, NetworkModel, ServedModel, SoundStream
+from echolearn.export.service.models import About, FrameStream, Listener, NetworkModel, ServedModel
 from echolearn.export.service.threads import Workshop
 
 CLOSE_DONE, CLOSE_POLICY, CLOSE_INTERNAL, CLOSE_AGAIN = 1000, 1008, 1011, 1013  # codes of RFC 6455
@@ -41,27 +40,20 @@ class Reply:
     wrong: bool = False
 
 
-class Session(Protocol):
-    """The stream of one client."""
-
-    def take(self, message: str | bytes) -> Reply:
-        """Return the answer to the next message; Refusal for a wrong one, after which the stream is as it was."""
-
-    def seconds(self, message: str | bytes, per_frame: float) -> float:
-        """Return the time that a message will take at most, if a frame takes `per_frame`."""
-
-
 class FrameSession:
-    """Frames in, probabilities or values out."""
+    """Frames in, probabilities or values out. After a Refusal, the stream is as it was."""
 
     def __init__(self, about: About, stream: FrameStream) -> None:
         self._about, self._stream, self._step = about, stream, 0
 
     def take(self, message: str | bytes) -> Reply:
-        """Return the answer to a frame, to a chunk of frames, or to a command."""
         parsed = parse_message(message, self._about.n_features)
-        if isinstance(parsed, str):
-            return self._command(parsed)
+        if parsed == "end":
+            return Reply(_json({"end": True, "steps": self._step}), ended=True)
+        if isinstance(parsed, str):  # "reset"
+            self._stream.reset()
+            self._step = 0
+            return Reply(_json({"reset": True}))
         frames, single = parsed
         try:
             rows = self._stream.step(frames)
@@ -72,43 +64,38 @@ class FrameSession:
         return Reply(text, frames=len(frames))
 
     def seconds(self, message: str | bytes, per_frame: float) -> float:
-        """Return the time of as many frames as the message can hold."""
+        """Return the time of as many frames as the message can hold, if a frame takes `per_frame`."""
         smallest = (4 if isinstance(message, bytes) else 2) * self._about.n_features
         return per_frame * (1 + len(message) // smallest)
-
-    def _command(self, name: str) -> Reply:
-        if name == "end":
-            return Reply(_json({"end": True, "steps": self._step}), ended=True)
-        self._stream.reset()
-        self._step = 0
-        return Reply(_json({"reset": True}))
 
 
 class SoundSession:
     """Samples in, text out: 16-bit integers, little-endian, one channel."""
 
-    def __init__(self, stream: SoundStream) -> None:
-        self._stream = stream
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
 
     def take(self, message: str | bytes) -> Reply:
-        """Return what is known after a piece of sound, or after its end."""
         if isinstance(message, bytes):
             if len(message) == 0 or len(message) % 2:
                 raise not_acceptable(f"the message has {len(message):,} bytes; expected samples of 2 bytes each.")
             samples = np.frombuffer(message, "<i2")
             try:
-                return Reply(_json(self._stream.push(samples)), frames=len(samples))
+                return Reply(_json(self._listener(samples)), frames=len(samples))
             except (ValueError, FloatingPointError) as problem:
                 raise not_acceptable(str(problem)) from problem
         value = parse_json(message)
         if not isinstance(value, dict):
             raise malformed('the message is text; expected bytes of sound, or {"command": "end"}.')
         command_of(value, ("end",))
-        return Reply(_json({"end": True, **self._stream.finish()}), ended=True)
+        return Reply(_json({"end": True, **self._listener(None)}), ended=True)
 
     def seconds(self, message: str | bytes, per_frame: float) -> float:
         """Return the time of a frame: sound is always for a thread."""
         return per_frame
+
+
+Session = FrameSession | SoundSession
 
 
 def open_session(model: ServedModel, rate: str | None) -> Session:
@@ -143,7 +130,6 @@ class StreamRoute:
         self._frame_seconds = frame_seconds(model)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one stream from its handshake to its end."""
         await receive()  # websocket.connect
         protocol = SUBPROTOCOL if SUBPROTOCOL in scope.get("subprotocols", ()) else None
         await send({"type": "websocket.accept", "subprotocol": protocol})
@@ -197,7 +183,6 @@ class StreamRoute:
         await _close(send, CLOSE_POLICY, f"{wrong} wrong messages in a row")
 
     async def _reply(self, session: Session, message: str | bytes) -> Reply:
-        """Return the answer to one message, or what is wrong with it."""
         begin = time.perf_counter()
         seconds = session.seconds(message, self._frame_seconds)
         try:

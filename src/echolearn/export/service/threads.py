@@ -25,15 +25,13 @@ class Workshop:
         self.open_streams = 0
 
     async def request(self, read: Awaitable[Question], work: Callable[[Question], Answer]) -> Answer:
-        """Return the work on what is read; the place of a request is free again when its thread has ended.
-
-        A thread cannot be stopped: after the time limit the client is refused, and the place stays taken.
-        """
+        """Return the work on what is read; the place of a request is free again when its thread has ended. A thread
+        cannot be stopped: after the time limit the client is refused, and the place stays taken."""
         if self._running >= self._limits.requests:
             if asyncio.iscoroutine(read):
                 read.close()
             raise busy(f"{self._running} requests are being answered, as many as this service takes; ask again soon.")
-        self._take()
+        self._count(1)
         future: Future[Answer] | None = None
         try:
             question = await read
@@ -45,29 +43,22 @@ class Workshop:
             raise busy(f"the answer took more than {seconds:g} s; ask about fewer frames.", "time") from None
         finally:
             if future is None or future.cancel() or future.done():
-                self._give()
+                self._count(-1)
             else:
                 loop = asyncio.get_running_loop()
-                future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._give))
+                future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._count, -1))
 
     async def step(self, work: Callable[[Question], Answer], question: Question, seconds: float) -> Answer:
-        """Return a step of a stream that is expected to take so many seconds.
-
-        A frame of a small network takes less time than handing it to a thread: it delays the others less right here.
-        """
+        """Return a step of a stream that is expected to take so many seconds. A frame of a small network takes less
+        time than handing it to a thread: it delays the others less right here."""
         if seconds <= AT_ONCE_SECONDS:
             return work(question)
         return await asyncio.get_running_loop().run_in_executor(self._streams, work, question)
 
     def close(self) -> None:
-        """Wait for the threads to end."""
         self._requests.shutdown(cancel_futures=True)
         self._streams.shutdown(cancel_futures=True)
 
-    def _take(self) -> None:
-        self._running += 1
-        self._metrics.running.set(self._running)
-
-    def _give(self) -> None:
-        self._running -= 1
+    def _count(self, more: int) -> None:
+        self._running += more
         self._metrics.running.set(self._running)
