@@ -1,4 +1,4 @@
-"""A plan at work in NumPy: eq. 1 of every layer, its readout, and whole sequences through all layers.
+"""A plan at work in NumPy: eq. 1 with its readout, or the layers of a deep network, over frames and sequences.
 
 The rows of the default W_rec have ten entries. A gather of the ten states of every unit at once, a product and a sum
 over the ten need a few microseconds at any size; a dense product is faster for small networks (measured in
@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from echolearn.runtime._plan import Layer, Plan, Sparse, Summary
+from echolearn.runtime._plan import Block, Deep, Layer, Plan, Sparse, Stack, Summary
 from echolearn.validation import Array
 
 MAX_STATES_PER_CHUNK = 2**20  # that exist at once where a sequence may be cut into chunks
@@ -153,8 +153,6 @@ class RunningLayer:
         self._of_states = numbers.dense(layer.U_states)
         self._of_inputs = numbers.dense(layer.U_inputs) if len(layer.U_inputs) else None
         self._intercept = layer.intercept.astype(self.dtype)
-        if layer.passing is not None:
-            self._scale = layer.passing.scale.astype(self.dtype)
 
     def start(self, *many: int) -> Running:
         """Return the start of one sequence, or of so many."""
@@ -209,70 +207,19 @@ class RunningLayer:
         Y = self.outputs(z, x)
         return Y, Running(z, now.y if self.forward.fed_back is None else self.fed_back(Y))
 
-    def passed_on(self, H: Array, Y: Array, source: Array) -> Array:
-        """Return the inputs of the layer above; source: those of the first layer."""
-        passing = self.layer.passing
-        assert passing is not None
-        beside = {"": [], "input": [source], "hidden": [H]}[passing.beside]
-        return np.concatenate([self.fed_back(Y) * self._scale, *beside], axis=-1)
-
-
-class RunningLayers:
-    """All layers of a plan, from the input to the top; numbers: None for floats of the plan's own precision."""
-
-    def __init__(self, plan: Plan, numbers: Arithmetic | None = None):
-        self.plan = plan
-        numbers = numbers or Floats(plan.precision)
-        self.dtype = numbers.dtype
-        self.layers = [RunningLayer(layer, numbers) for layer in plan.layers]
-
-    def start(self, *many: int) -> list[Running]:
-        """Return the start of one sequence, or of so many."""
-        return [layer.start(*many) for layer in self.layers]
-
-    def step(self, x: Array, now: list[Running]) -> tuple[Array, list[Running]]:
-        """Return the outputs of the top layer after one more frame (..., n_in), and where all layers stand then."""
-        after: list[Running] = []
-        source = x
-        for layer, running in zip(self.layers, now, strict=True):
-            Y, new = layer.step(x, running)
-            after.append(new)
-            if layer.layer.passing is not None:
-                x = layer.passed_on(new.h, Y, source)
-        return Y, after
-
-    def outputs(self, x: Array, begin: list[Running] | None = None) -> tuple[Array, list[Running]]:
-        """Return the outputs for one sequence of encoded inputs (steps, n_in), and where its layers end.
-
-        There is one row per step, or a single one with a summary.
-        """
-        now = self.start() if begin is None else begin
-        summary, whole = self.plan.summary, any(layer.backward is not None for layer in self.layers)
+    def outputs_of(self, x: Array, begin: Running, summary: Summary | None) -> tuple[Array, Running]:
+        """Return the outputs for one sequence of inputs (steps, n_in), one row per step or per series, and its end."""
         if summary is not None:
-            return self._summarized(summary, x, now), now
-        steps = len(x) if whole else max(1, MAX_STATES_PER_CHUNK // max(layer.layer.units for layer in self.layers))
-        chunks = []
-        for first in range(0, len(x), max(1, steps)):
-            _, _, Y, now = self._run(x[first : first + steps], now)
+            past = np.maximum(np.arange(len(x))[:, None] - np.array(summary.delays), 0)
+            H, _, end = self.run(x[past].reshape(len(x), -1), begin)
+            row = _statistics(summary, H, self.layer.backward)
+            return np.asarray(row @ self.layer.U_states + self.layer.intercept), end
+        steps = len(x) if self.backward is not None else max(1, MAX_STATES_PER_CHUNK // self.layer.units)
+        chunks, now = [], begin
+        for first in range(0, len(x), steps):
+            _, Y, now = self.run(x[first : first + steps], now)
             chunks.append(Y)
         return np.concatenate(chunks), now
-
-    def _run(self, x: Array, now: list[Running]) -> tuple[Array, Array, Array, list[Running]]:
-        """Return inputs, states and outputs of the top layer over all steps, and where the layers end."""
-        source, ends = x, []
-        for layer, begin in zip(self.layers, now, strict=True):
-            H, Y, end = layer.run(x, begin)
-            ends.append(end)
-            if layer.layer.passing is not None:
-                x = layer.passed_on(H, Y, source)
-        return x, H, Y, ends
-
-    def _summarized(self, summary: Summary, x: Array, now: list[Running]) -> Array:
-        """Return the outputs (1, n_out) for a whole series."""
-        past = np.maximum(np.arange(len(x))[:, None] - np.array(summary.delays), 0)
-        _, H, _, _ = self._run(x[past].reshape(len(x), -1), now)
-        top = self.layers[-1].layer
-        return np.asarray(_statistics(summary, H, top.backward) @ top.U_states + top.intercept)
 
 
 def _statistics(summary: Summary, H: Array, backward: Array) -> Array:
@@ -284,3 +231,101 @@ def _statistics(summary: Summary, H: Array, backward: Array) -> Array:
     above = [(late > threshold).mean(axis=0) for threshold in summary.thresholds.astype(H.dtype)]
     last = np.where(backward, H[0], H[-1])
     return np.hstack([mean, deviation, S.max(axis=0), S.min(axis=0), last, *above])[None]
+
+
+# ---------------- Deep networks
+
+RMS_EPSILON = 1e-5  # added to mean squares before their root
+
+
+class RunningBlock:
+    """One layer of a deep network, with its weights laid out for NumPy."""
+
+    def __init__(self, block: Block, forward_pairs: int, numbers: Arithmetic):
+        self._in, self._out = numbers.dense(block.W_in), numbers.dense(block.W_out)
+        self.re, self.im, self.gain, self.b, self.b_out = (
+            values.astype(numbers.dtype) for values in (block.re, block.im, block.gain, block.b, block.b_out)
+        )
+        self.forward = forward_pairs
+
+    def step(self, x: Array, h: Array) -> tuple[Array, Array]:
+        """Return what passes on to the next layer after one more frame x (..., C), and the new states; h: the last."""
+        h = self._turned(h) + np.concatenate([self.gain, self.gain]) * self._in(normalized(x))
+        return x + self._out(np.maximum(h + self.b, 0)) + self.b_out, h
+
+    def run(self, x: Array, h: Array) -> tuple[Array, Array]:
+        """Return what passes on for all frames x (steps, C), and the states after the last one."""
+        H = np.concatenate([self.gain, self.gain]) * self._in(normalized(x))
+        before, forward = h, np.tile(np.arange(len(self.re)) < self.forward, 2)
+        for t in range(len(H)):
+            H[t, forward] += self._turned(before)[forward]
+            before = H[t]
+        before = h
+        for t in range(len(H) - 1, -1, -1) if self.forward < len(self.re) else ():
+            H[t, ~forward] += self._turned(before)[~forward]
+            before = H[t]
+        return x + self._out(np.maximum(H + self.b, 0)) + self.b_out, H[-1]
+
+    def _turned(self, h: Array) -> Array:
+        """Return a R(theta) h."""
+        x, y = np.split(h, 2, axis=-1)
+        return np.concatenate([self.re * x - self.im * y, self.im * x + self.re * y], axis=-1)
+
+
+def normalized(x: Array) -> Array:
+    """Return x / rms(x) along the last axis."""
+    return np.asarray(x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + x.dtype.type(RMS_EPSILON)))
+
+
+class RunningStack:
+    """The layers of a deep network at work."""
+
+    def __init__(self, stack: Stack, numbers: Arithmetic):
+        self._in, self.stack = numbers.dense(stack.W_0), stack
+        self.b_0, self.c = stack.b_0.astype(numbers.dtype), stack.c.astype(numbers.dtype)
+        pairs = stack.units // 2 - stack.backward_pairs
+        self.blocks = [RunningBlock(block, pairs, numbers) for block in stack.blocks]
+
+    def features(self, x: Array, h: Array, *, step: bool) -> tuple[Array, Array]:
+        """Return the features of a frame x (..., n_in), or of frames (steps, n_in), and the states of all layers."""
+        x, after = self._in(x) + self.b_0, []
+        for block, before in zip(self.blocks, np.split(h, len(self.blocks), axis=-1), strict=True):
+            x, last = block.step(x, before) if step else block.run(x, before)
+            after.append(last)
+        return np.maximum(normalized(x) + self.c, 0), np.concatenate(after, axis=-1)
+
+
+class RunningDeep:
+    """A deep network at work, with the methods of `RunningLayer` that streams and predictions use."""
+
+    def __init__(self, deep: Deep, numbers: Arithmetic):
+        self.deep, self.dtype = deep, numbers.dtype
+        self.stacks = [RunningStack(stack, numbers) for stack in deep.stacks]
+        self._readout, self._intercept = numbers.dense(deep.U), deep.intercept.astype(numbers.dtype)
+
+    def start(self, *many: int) -> Running:
+        """Return the start of one sequence, or of so many."""
+        return Running(np.zeros((*many, self.deep.units), self.dtype), np.zeros((*many, 0), self.dtype))
+
+    def step(self, x: Array, now: Running) -> tuple[Array, Running]:
+        """Return the outputs after one more frame (..., n_in), and where the network stands then."""
+        q, h = self._features(x, now.h, step=True)
+        return self._readout(q) + self._intercept, Running(h, now.y)
+
+    def outputs_of(self, x: Array, begin: Running, summary: Summary | None) -> tuple[Array, Running]:
+        """Return the outputs for one sequence of inputs (steps, n_in), and where it ends."""
+        q, h = self._features(x, begin.h, step=False)
+        q = q.mean(axis=0, keepdims=True) if self.deep.pooled else q
+        return self._readout(q) + self._intercept, Running(h, begin.y)
+
+    def _features(self, x: Array, h: Array, *, step: bool) -> tuple[Array, Array]:
+        ends = np.cumsum([stack.stack.units * len(stack.blocks) for stack in self.stacks])[:-1]
+        pairs = zip(self.stacks, np.split(h, ends, axis=-1), strict=True)
+        found = [stack.features(x, part, step=step) for stack, part in pairs]
+        return np.concatenate([q for q, _ in found], axis=-1), np.concatenate([h for _, h in found], axis=-1)
+
+
+def running_network(plan: Plan, numbers: Arithmetic | None = None) -> RunningLayer | RunningDeep:
+    """Return the network of a plan at work; numbers: None for floats of the plan's own precision."""
+    numbers = numbers or Floats(plan.precision)
+    return RunningDeep(plan.network, numbers) if isinstance(plan.network, Deep) else RunningLayer(plan.network, numbers)

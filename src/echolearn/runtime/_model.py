@@ -12,7 +12,7 @@ from echolearn.exceptions import ExportError, ModelFileError
 from echolearn.modelfile.layout import MODEL, RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.schema import check_contents
-from echolearn.runtime._layers import Floats, Running, RunningLayer, RunningLayers
+from echolearn.runtime._layers import Floats, Running, RunningLayer, running_network
 from echolearn.runtime._loader import plan_from_contents
 from echolearn.runtime._opening import (
     OpenedSequences,
@@ -111,7 +111,7 @@ class Model:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self._layers = RunningLayers(plan)
+        self._network = running_network(plan)
 
     @property
     def n_features_in_(self) -> int:
@@ -129,7 +129,7 @@ class Model:
         plan, answer = self.plan, self.plan.answer
         what = "class" if answer.kind in ("softmax", "nearest") else "label" if answer.names else "value"
         plural = "" if answer.n_out == 1 else "es" if what == "class" else "s"
-        each = "step" if plan.summary is None else "sequence"
+        each = "step" if plan.per_step else "sequence"
         features = f"{plan.n_features} feature{'s' * (plan.n_features != 1)}"
         outputs = f"{answer.n_out} {what}{plural} per {each}"
         return f"Model({plan.estimator}: {plan.units} units, {features}, {outputs}, {plan.precision})"
@@ -178,7 +178,7 @@ class Model:
             raise TypeError(f"{self.plan.estimator} continues series: use forecast(horizon), or forecast(horizon, X).")
         sequences = open_sequences(X, self.plan)
         answers = [decoding(self.plan.answer, Y) for Y in self._outputs(sequences, warm_up)]
-        if self.plan.summary is not None:
+        if not self.plan.per_step:
             return np.concatenate(answers)
         return sequences.in_form_of_input(answers)
 
@@ -210,12 +210,13 @@ class Model:
 
     def _outputs_of(self, x: Array, before: Array | None, follows: bool) -> Array:
         """Return the outputs for one sequence. before: its warm-up; follows: it may follow the training series."""
-        plan, begin, known = self.plan, None, None
+        plan, begin, known = self.plan, self._network.start(), None
         end = training_end(plan, x) if follows else None
         if end is not None:
-            begin, known = running_from(self._layers, end), end.known
+            begin, known = running_from(self._network, end), end.known
         frames = x if before is None else np.concatenate([before, x])
-        Y, _ = self._layers.outputs(encode(plan.inputs, frames, known).astype(self._layers.dtype), begin)
+        inputs = encode(plan.inputs, frames, known).astype(self._network.dtype)
+        Y, _ = self._network.outputs_of(inputs, begin, plan.summary)
         return Y if before is None else Y[len(before) :]
 
     def forecast(self, horizon: int, X: object = None, *, exogenous: object = None) -> Answers:
@@ -254,10 +255,10 @@ class Model:
         """
         if warm_up is None or is_cold(warm_up):
             end = self.plan.resumption if warm_up is None and self.plan.series_dims is None else None
-            return Stream(self._layers, end)
+            return Stream(self.plan, self._network, end)
         check_can_warm_up(self.plan)
         (frames,) = open_sequences(warm_up, self.plan, "warm_up").X
-        stream = Stream(self._layers)
+        stream = Stream(self.plan, self._network)
         for frame in frames:
             stream.step(frame)
         return stream
@@ -275,7 +276,7 @@ class Model:
         Streams
             Streams in the initial state.
         """
-        return Streams(self._layers, check_integer("n", n, 1))
+        return Streams(self.plan, self._network, check_integer("n", n, 1))
 
 
 # ---------------- Closed loops
@@ -295,8 +296,8 @@ class Forecasts:
         (scaling,) = plan.inputs
         assert isinstance(scaling, Standardize)
         self._mean, self._scale = scaling.mean, scaling.scale
-        self._warming = RunningLayer(plan.top, Floats(plan.precision))
-        self._looping = RunningLayer(plan.top, Floats("float64"))  # in which the library runs closed loops
+        self._warming = RunningLayer(plan.layer, Floats(plan.precision))
+        self._looping = RunningLayer(plan.layer, Floats("float64"))  # in which the library runs closed loops
 
     def forecast(self, steps: int, X: object, exogenous: object) -> Answers:
         """Return the next values of each series, in the form of the series."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.runtime._layers import Running, RunningLayers, softmax
+from echolearn.runtime._layers import Running, RunningDeep, RunningLayer, softmax
 from echolearn.runtime._plan import Answer, Clip, FillGaps, InputOperation, Plan, Resumption, Standardize
 from echolearn.validation import Answers, Array, check_columns
 
@@ -120,20 +120,20 @@ def is_cold(warm_up: object) -> bool:
 
 def check_can_warm_up(plan: Plan) -> None:
     """Refuse a warm-up where there is nothing to warm up."""
-    if plan.summary is not None:
+    if not plan.per_step:
         raise ValueError("warm_up is for one answer per step; this model answers for whole sequences. Leave it out.")
-    if any(layer.backward.any() for layer in plan.layers):
+    if plan.runs_backward:
         raise ValueError("warm_up with bidirectional=True: half of the units start at the end of X. Leave it out.")
 
 
 def check_can_stream(plan: Plan) -> None:
     """Refuse to run frame by frame what needs the end of a sequence."""
-    if plan.summary is not None:
+    if not plan.per_step:
         raise ValueError(
             f"{plan.estimator} answers for whole series, whose end a stream has not seen. Predict whole series, or fit "
             "a network with one target per step."
         )
-    if any(layer.backward.any() for layer in plan.layers):
+    if plan.runs_backward:
         raise ValueError(
             "bidirectional=True: half of the units begin at the end of a sequence, which a stream has not seen. "
             "Predict whole sequences, or fit a network with bidirectional=False."
@@ -160,11 +160,10 @@ def training_end(plan: Plan, x: Array) -> Resumption | None:
     return None if same else end
 
 
-def running_from(layers: RunningLayers, end: Resumption) -> list[Running]:
-    """Return where the layers stand at the end of training; only single networks have one."""
-    (begin,) = layers.start()
-    y = begin.y if end.fed_back is None else end.fed_back.astype(layers.dtype)
-    return [Running(end.state.astype(layers.dtype), y)]
+def running_from(network: RunningLayer | RunningDeep, end: Resumption) -> Running:
+    """Return where a network stands at the end of training."""
+    y = network.start().y if end.fed_back is None else end.fed_back.astype(network.dtype)
+    return Running(end.state.astype(network.dtype), y)
 
 
 def encode(operations: Sequence[InputOperation], X: Array, known: Array | None = None) -> Array:

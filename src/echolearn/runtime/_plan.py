@@ -2,11 +2,11 @@
 
 A `Plan` knows no estimator and no library but NumPy's arrays. Its meaning, for one sequence X (steps, features):
 
-1. the operations of `inputs` turn every frame into the inputs of the first layer;
-2. every layer runs eq. 1 over its inputs and has the outputs Y = [H X] U + intercept; a layer below another passes on
-   Y, or the softmax of Y, times `Passing.scale`, and beside it the inputs of the first layer or its own states;
-3. with a `summary`, the readout of the top layer sees one row of statistics per series instead of H and X;
-4. `answer` turns the outputs of the top layer into probabilities or values.
+1. the operations of `inputs` turn every frame into the inputs of the network;
+2. a `Layer` runs eq. 1 over its inputs and has the outputs Y = [H X] U + intercept; with a `summary`, its readout sees
+   one row of statistics per series instead of H and X. A `Deep` network computes features q_t (reservoir/_deep.py has
+   the equations) and has the outputs Y = q U + intercept, with `pooled` of the mean of q over time;
+3. `answer` turns outputs into probabilities or values.
 
 All numbers are float64; `precision` is that in which the network itself computes. What cannot be written like this is
 refused by `plan_from_contents` with a sentence that names the option.
@@ -109,14 +109,6 @@ class Sparse:
 
 
 @dataclass(frozen=True, eq=False)
-class Passing:
-    """What a layer passes on: outputs times scale (n_out,), and beside them "input", "hidden" or nothing ("")."""
-
-    scale: Array
-    beside: str
-
-
-@dataclass(frozen=True, eq=False)
 class Layer:
     """One reservoir with its readout."""
 
@@ -132,7 +124,6 @@ class Layer:
     U_inputs: Array  # (I, n_out), without rows if the readout does not see the inputs
     intercept: Array  # (n_out,)
     softmax: bool  # whether outputs are logits
-    passing: Passing | None = None  # to the layer above; None: it is the top one
 
     def __repr__(self) -> str:
         return one_line(self, [counted(self.units, "unit"), counted(self.n_in, "input"), counted(self.n_out, "output")])
@@ -146,6 +137,64 @@ class Layer:
     def n_in(self) -> int:
         """The number of inputs."""
         return len(self.W)
+
+    @property
+    def n_out(self) -> int:
+        """The number of outputs."""
+        return len(self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One layer of a deep network: pairs of units (c, m + c) with the eigenvalues re ± i im; gain: 1 - a."""
+
+    W_in: Array  # (C, C), as W_out
+    re: Array  # (m,), as im and gain
+    im: Array
+    gain: Array
+    b: Array  # (C,), as b_out
+    W_out: Array
+    b_out: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The layers of a deep network. backward_pairs: the last pairs of each layer, which run from the last step on."""
+
+    W_0: Array  # (n_in, C)
+    b_0: Array  # (C,)
+    blocks: tuple[Block, ...]
+    c: Array  # (C,)
+    backward_pairs: int
+
+    @property
+    def units(self) -> int:
+        """The number of units of each layer."""
+        return len(self.b_0)
+
+
+@dataclass(frozen=True, eq=False)
+class Deep:
+    """A deep network: stacks whose features stand side by side, and one readout of them all."""
+
+    stacks: tuple[Stack, ...]
+    U: Array  # (features, n_out)
+    intercept: Array  # (n_out,)
+    softmax: bool  # whether outputs are logits
+    pooled: bool  # whether there is one answer per sequence, for the mean of the features over time
+
+    def __repr__(self) -> str:
+        return one_line(self, [counted(len(self.stacks), "stack"), counted(self.units, "unit")])
+
+    @property
+    def units(self) -> int:
+        """The number of units of all layers."""
+        return sum(stack.units * len(stack.blocks) for stack in self.stacks)
+
+    @property
+    def n_in(self) -> int:
+        """The number of inputs."""
+        return len(self.stacks[0].W_0)
 
     @property
     def n_out(self) -> int:
@@ -213,9 +262,9 @@ class Plan:
     precision: str  # "float32" or "float64", in which the network computes
     n_features: int  # per frame of the user's data
     feature_names: tuple[str, ...]  # empty if they have none
-    inputs: tuple[InputOperation, ...]  # what turns frames into the inputs of the first layer
-    layers: tuple[Layer, ...]  # from the input to the top
-    summary: Summary | None  # None: one answer per step
+    inputs: tuple[InputOperation, ...]  # what turns frames into the inputs of the network
+    network: Layer | Deep
+    summary: Summary | None  # of a layer that answers for whole series
     answer: Answer
     series_dims: int | None = None  # features of a forecaster that are the series, before the exogenous ones
     resumption: Resumption | None = None  # at the end of the training series, if there was a single one
@@ -226,19 +275,31 @@ class Plan:
     layout: str = "time_first"  # "time_first", "channels_first" or "rows": which axis of the user's arrays is time
 
     def __repr__(self) -> str:
-        units = " + ".join(f"{layer.units:,}" for layer in self.layers)
-        outputs = counted(self.answer.n_out, "output")
-        return one_line(self, [self.estimator, f"{units} units", counted(self.n_features, "feature"), outputs])
+        outputs, units = counted(self.answer.n_out, "output"), counted(self.units, "unit")
+        return one_line(self, [self.estimator, units, counted(self.n_features, "feature"), outputs])
 
     @property
-    def top(self) -> Layer:
-        """The layer whose outputs are the answer."""
-        return self.layers[-1]
+    def layer(self) -> Layer:
+        """The network of one layer."""
+        assert isinstance(self.network, Layer)
+        return self.network
 
     @property
     def units(self) -> int:
         """The number of hidden units of all layers."""
-        return sum(layer.units for layer in self.layers)
+        return self.network.units
+
+    @property
+    def per_step(self) -> bool:
+        """Whether there is one answer per step; otherwise there is one per sequence."""
+        return self.summary is None and not (isinstance(self.network, Deep) and self.network.pooled)
+
+    @property
+    def runs_backward(self) -> bool:
+        """Whether some units begin at the end of a sequence."""
+        if isinstance(self.network, Layer):
+            return bool(self.network.backward.any())
+        return any(stack.backward_pairs > 0 for stack in self.network.stacks)
 
     @property
     def carried(self) -> FillGaps | None:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.modelfile.snapshot import fingerprint, read_snapshot, write_snapshot
-from echolearn.runtime._layers import Running, RunningLayers
+from echolearn.runtime._layers import Running, RunningDeep, RunningLayer
 from echolearn.runtime._opening import check_can_stream, decode, encode, labels_or_values, last_known, running_from
-from echolearn.runtime._plan import Resumption
+from echolearn.runtime._plan import Plan, Resumption
 from echolearn.validation import Array, check_columns, check_path
 
 
@@ -23,23 +23,21 @@ class Streams:
     to continue from there; None for the initial state. `steps` (n,): the frames that each device has taken.
     """
 
-    def __init__(self, layers: RunningLayers, n: int | None, end: Resumption | None = None):
-        check_can_stream(layers.plan)
-        self._layers = layers
+    def __init__(self, plan: Plan, network: RunningLayer | RunningDeep, n: int | None, end: Resumption | None = None):
+        check_can_stream(plan)
+        self._plan, self._network = plan, network
         self._many: tuple[int, ...] = () if n is None else (n,)
         self._known: Array = np.empty(0)
         self.reset()
         if end is not None:
-            self._now = [
-                Running(*(np.broadcast_to(part, (*self._many, part.shape[-1])) for part in (running.h, running.y)))
-                for running in running_from(layers, end)
-            ]
+            begin = running_from(network, end)
+            self._now = Running(*(np.broadcast_to(p, (*self._many, p.shape[-1])) for p in (begin.h, begin.y)))
             if end.known is not None:
                 self._known = np.broadcast_to(end.known, self._known.shape)
 
     def reset(self, which: ArrayLike | None = None) -> Self:
         """Return to the initial state; which: indices or a mask of the devices that do, None for all."""
-        plan, start = self._layers.plan, self._layers.start(*self._many)
+        plan, start = self._plan, self._network.start(*self._many)
         unknown = np.full((*self._many, plan.n_features), np.nan)
         steps = np.zeros(self._many, np.int64)
         if which is None:
@@ -48,21 +46,18 @@ class Streams:
         chosen = np.zeros(self._many, bool)
         chosen[np.asarray(which)] = True
         rows = chosen[:, None]
-        self._now = [
-            Running(np.where(rows, begin.h, now.h), np.where(rows, begin.y, now.y))
-            for begin, now in zip(start, self._now, strict=True)
-        ]
+        self._now = Running(np.where(rows, start.h, self._now.h), np.where(rows, start.y, self._now.y))
         self._known = np.where(rows, unknown, self._known)
         self.steps = np.where(chosen, steps, self.steps)
         return self
 
     def step(self, x: ArrayLike) -> Array:
         """Return the probabilities or values (n, n_outputs) after one more frame of every device, (n, n_features)."""
-        return decode(self._layers.plan.answer, self._advance(x))
+        return decode(self._plan.answer, self._advance(x))
 
     def predict(self, x: ArrayLike) -> Array:
         """Return labels or values after one more frame of every device, as `predict` of the estimator does."""
-        return labels_or_values(self._layers.plan.answer, self._advance(x))
+        return labels_or_values(self._plan.answer, self._advance(x))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the present states of all devices, to continue later or in another process."""
@@ -71,41 +66,39 @@ class Streams:
     def resume(self, path: str | PathLike[str]) -> Self:
         """Continue where `save` was called, with the same model: the same frames give the same bits from there on."""
         snapshot = read_snapshot(check_path("path", path), self._arrays(), self._identity())
-        layers = range(len(self._now))
-        self._now = [Running(snapshot[f"h{i}"], snapshot[f"y{i}"]) for i in layers]
+        self._now = Running(snapshot["h"], snapshot["y"])
         self._known, self.steps = snapshot["known"], snapshot["steps"]
         return self
 
     def _arrays(self) -> dict[str, Array]:
         """Return what a snapshot holds."""
-        running = {f"{part}{i}": getattr(now, part) for i, now in enumerate(self._now) for part in "hy"}
-        return {**running, "known": self._known, "steps": self.steps}
+        return {"h": self._now.h, "y": self._now.y, "known": self._known, "steps": self.steps}
 
     def _identity(self) -> str:
         """Return the fingerprint of all that decides on the next answers beside the running state."""
-        plan = self._layers.plan
-        return fingerprint(plan.precision, plan.inputs, plan.layers, plan.answer, self._many)
+        plan = self._plan
+        return fingerprint(plan.precision, plan.inputs, plan.network, plan.answer, self._many)
 
     def copy(self) -> Self:
         """Return independent streams that continue from the present state."""
         return copy(self)  # a step replaces arrays, and never writes into them
 
     @property
-    def states(self) -> list[Array]:
-        """Copies of the states of each layer, arrays of shape (n, n_units); of a `Stream`, (n_units,)."""
-        return [now.h.copy() for now in self._now]
+    def states(self) -> Array:
+        """A copy of the states of all layers, an array of shape (n, n_units); of a `Stream`, (n_units,)."""
+        return self._now.h.copy()
 
     def _advance(self, frame: ArrayLike) -> Array:
         """Return the outputs (..., n_out) after one more frame; nothing has moved if it is refused."""
-        plan = self._layers.plan
+        plan = self._plan
         x = self._frame(frame)
         carries = plan.carried is not None
         with np.errstate(over="ignore", invalid="ignore"):
             inputs = encode(plan.inputs, x[None], self._known)[0] if carries else encode(plan.inputs, x)
-            inputs = inputs.astype(self._layers.dtype)
+            inputs = inputs.astype(self._network.dtype)
             if not np.isfinite(inputs).all():
                 raise ValueError("a frame holds NaN or infinity; the stream has not moved. Fill the gap, or reset().")
-            Y, now = self._layers.step(inputs, self._now)
+            Y, now = self._network.step(inputs, self._now)
         if not np.isfinite(Y).all():
             raise FloatingPointError(
                 "the outputs are not finite: a frame holds numbers too large for this model, or units without bounds "
@@ -118,8 +111,8 @@ class Streams:
 
     def _frame(self, frame: ArrayLike) -> Array:
         """Return a frame of every device as numbers."""
-        shape = (*self._many, self._layers.plan.n_features)
-        check_columns(frame, self._layers.plan.feature_names)
+        shape = (*self._many, self._plan.n_features)
+        check_columns(frame, self._plan.feature_names)
         try:
             x = np.asarray(frame)
         except ValueError:
@@ -132,5 +125,5 @@ class Streams:
 class Stream(Streams):
     """One stream of a model, which takes one frame (n_features,) at a time; its answers have no axis of devices."""
 
-    def __init__(self, layers: RunningLayers, end: Resumption | None = None):
-        super().__init__(layers, None, end)
+    def __init__(self, plan: Plan, network: RunningLayer | RunningDeep, end: Resumption | None = None):
+        super().__init__(plan, network, None, end)
