@@ -70,7 +70,6 @@ class ESNClassifier(PanelAdapter, BaseClassifier):
     """
 
     _tags: ClassVar[Parameters] = PANEL_TAGS
-
     _estimator = Classifier
 
     @parameters_of(Classifier, without=["layout"])
@@ -92,8 +91,7 @@ class ESNRegressor(PanelAdapter, BaseRegressor):
     Parameters
     ----------
     **parameters : dict
-        The parameters of `echolearn.ESNRegressor`, with the same defaults, except `layout`, which aeon prescribes. With
-        ``missing="carry"`` or ``"mean"`` series may have missing values.
+        Those of `echolearn.ESNRegressor`, as for `ESNClassifier`.
 
     Attributes
     ----------
@@ -112,7 +110,6 @@ class ESNRegressor(PanelAdapter, BaseRegressor):
     """
 
     _tags: ClassVar[Parameters] = PANEL_TAGS
-
     _estimator = Regressor
 
     @parameters_of(Regressor, without=["layout"])

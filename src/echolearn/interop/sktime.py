@@ -103,7 +103,6 @@ class ESNClassifier(_Panel, BaseClassifier):
         "capability:predict_proba": True,
         "capability:class_weight": True,
     }
-
     _estimator = Classifier
 
     @parameters_of(Classifier, without=["layout"])
@@ -121,8 +120,7 @@ class ESNRegressor(_Panel, BaseRegressor):
     Parameters
     ----------
     **parameters : dict
-        The parameters of `echolearn.ESNRegressor`, with the same defaults, except `layout`, which sktime prescribes.
-        With ``missing="carry"`` or ``"mean"`` series may have missing values.
+        Those of `echolearn.ESNRegressor`, as for `ESNClassifier`.
 
     Attributes
     ----------
@@ -141,7 +139,6 @@ class ESNRegressor(_Panel, BaseRegressor):
     """
 
     _tags: ClassVar[Parameters] = PANEL_TAGS
-
     _estimator = Regressor
 
     @parameters_of(Regressor, without=["layout"])
@@ -250,13 +247,9 @@ class ESNForecaster(BaseForecaster):
         steps, how = self._ahead(fh, X)
         names = self._get_varnames()
         columns = pd.MultiIndex.from_product([names, coverage, ["lower", "upper"]])
-        bounds = {c: self.esn_.forecast_interval(coverage=min(max(c, 1e-9), 1 - 1e-9), **how) for c in coverage}
-        cells = [
-            as_columns(np.asarray(side))[steps - 1, column]
-            for column in range(len(names))
-            for c in coverage
-            for side in bounds[c]
-        ]
+        bounds = [self.esn_.forecast_interval(coverage=min(max(c, 1e-9), 1 - 1e-9), **how) for c in coverage]
+        sides = [as_columns(np.asarray(side))[steps - 1] for both in bounds for side in both]
+        cells = [side[:, column] for column in range(len(names)) for side in sides]
         return pd.DataFrame(np.stack(cells, axis=1), index=fh.to_absolute_index(self.cutoff), columns=columns)
 
     @classmethod
@@ -265,8 +258,8 @@ class ESNForecaster(BaseForecaster):
 
         Parameters
         ----------
-        parameter_set : str, default="default"
-            Not used: there is one set for all checks.
+        parameter_set
+            As in `get_test_params` of the classifier.
 
         Returns
         -------
