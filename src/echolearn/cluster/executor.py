@@ -29,14 +29,13 @@ from echolearn.cluster.worker import (
     Parcel,
     Pick,
     add,
-    advanced,
+    call,
     listed,
     transformed,
     unpickled,
     work,
     work_on_all_kept,
     work_on_copy,
-    work_on_kept,
 )
 from echolearn.exceptions import ClusterError
 from echolearn.execution.executor import Item, Prepared
@@ -165,7 +164,7 @@ class ClusterExecutor:
     def _with_kept(self, function: Callable[..., object], kept: Iterable[Future]) -> list[Future]:
         """Return futures of function(result) for the kept results."""
         job = self._job(function, None, many=False)
-        return [self.submit("kept", work_on_kept, __version__, job, one) for one in kept]
+        return [self.submit("kept", call, __version__, job, one) for one in kept]
 
     def call_on_kept(self, function: Callable[[list[Any]], Result], kept: Sequence[Future]) -> Result:
         """Return function(results) of all kept results, computed on one worker."""
@@ -192,7 +191,7 @@ class ClusterExecutor:
             """Submit the next step; only few of them wait at any time."""
             nonlocal state, taken
             slot, prepared = ahead.popleft()
-            state = self.submit("fold", advanced, __version__, step, state, prepared, slot=slot, priority=1)
+            state = self.submit("fold", call, __version__, step, state, prepared, slot=slot, priority=1)
             states.append(state)
             taken += 1
             if taken % MAX_CHAINED_STEPS == 0:

@@ -14,7 +14,7 @@ from echolearn.display.facts import counted, one_line
 from echolearn.reservoir._activations import activation_names
 from echolearn.reservoir._rules import RESERVOIR_RULES
 from echolearn.reservoir._spectrum import spectral_radius_of, warn_without_echo
-from echolearn.reservoir._topologies import Topology, group_of_units, has_groups, recurrent_weights
+from echolearn.reservoir._topologies import Topology, group_of_units, recurrent_weights
 from echolearn.validation import MAX_COUNT, Array, as_generator, check_each, check_integer, finite_array
 
 
@@ -334,7 +334,7 @@ def draw_leaks(rng: np.random.Generator, limits: tuple[float, float], N: int, to
     Units get them in random order; the groups of a topology from the first (high) to the last (low).
     """
     low, high = limits
-    if not has_groups(topology):
+    if not isinstance(topology, str) or topology not in ("groups", "deep"):
         return rng.permutation(np.geomspace(low, high, N))
     group = group_of_units(N)
     return np.asarray(np.geomspace(high, low, group[-1] + 1)[group])
