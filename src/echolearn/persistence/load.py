@@ -181,16 +181,14 @@ def _given_reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activat
     """Return the reservoir that the user gave; its connections, directions and initial state are the fitted ones."""
     start = GIVEN_RESERVOIR
     kept = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
-    return Reservoir(
-        W=kept["W"],
-        W_rec=sparse.csr_array((kept["W_rec"], W_rec.indices, W_rec.indptr), shape=W_rec.shape),
-        activation=activation,
-        leak=kept["leak"],
-        bias=kept.get("bias"),
-        W_fb=kept.get("W_fb"),
-        initial_state=tensors.get("initial_state"),
-        backward=tensors.get("backward"),
-    )
+    kept |= {name: tensors[name] for name in ("initial_state", "backward") if name in tensors}
+    return _weights(kept, sparse.csr_array((kept["W_rec"], W_rec.indices, W_rec.indptr), shape=W_rec.shape), activation)
+
+
+def _weights(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: str) -> Reservoir:
+    """Return the reservoir of arrays that have the names of its fields."""
+    rest = {name: tensors.get(name) for name in ("bias", "W_fb", "initial_state", "backward")}
+    return Reservoir(tensors["W"], W_rec, activation, tensors["leak"], **rest)
 
 
 def _reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, settings: NetworkSettings) -> Reservoir:
@@ -199,16 +197,7 @@ def _reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, settings: Net
         raise ValueError(f"W has {W.shape[1]} units, but hidden_units={settings.hidden_units}")
     if not W_rec.has_canonical_format:
         raise ValueError("W_rec has a connection twice, or columns out of order")
-    reservoir = Reservoir(
-        W=W,
-        W_rec=W_rec,
-        activation=settings.activation,
-        leak=tensors["leak"],
-        bias=tensors.get("bias"),
-        W_fb=tensors.get("W_fb"),
-        initial_state=tensors.get("initial_state"),
-        backward=tensors.get("backward"),
-    )
+    reservoir = _weights(tensors, W_rec, settings.activation)
     if settings.bidirectional != (reservoir.backward is not None):
         raise ValueError(f"bidirectional={settings.bidirectional}, but its units run otherwise")
     return reservoir

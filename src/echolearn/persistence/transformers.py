@@ -19,6 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
 
 from echolearn.modelfile.layout import Entry, Facts
+from echolearn.modelfile.schema import check_entry
 from echolearn.modelfile.values import as_count, as_words, from_json
 from echolearn.modelfile.writer import storable
 from echolearn.validation import (
@@ -224,12 +225,7 @@ def check_transformer(entries: Mapping[str, Entry], facts: Facts) -> None:
         raise ValueError(f"{name} has the arrays {sorted(entries)!r:.80}; expected {sorted(expected)}")
     lengths = {"n_in": as_count(facts["features"]), "one": 1}
     for array, entry in entries.items():
-        wanted = known.arrays[array]
-        if entry.dtype not in wanted.dtypes:
-            raise ValueError(f"{array} holds {entry.dtype}; expected {' or '.join(wanted.dtypes)}")
-        shape = tuple(lengths.setdefault(s, n) for s, n in zip(wanted.shape, entry.shape, strict=False))
-        if shape != entry.shape or len(wanted.shape) != len(entry.shape):
-            raise ValueError(f"{array} has shape {entry.shape}; expected ({', '.join(wanted.shape)}), here {shape}")
+        check_entry(array, entry, known.arrays[array].shape, known.arrays[array].dtypes, lengths)
     if lengths.get("seen", 1) not in (1, lengths["n_in"]) or not 1 <= lengths.get("n_out", 1) <= lengths["n_in"]:
         raise ValueError(f"the arrays of {name} do not fit {lengths['n_in']} features")
 
