@@ -235,7 +235,9 @@ def echo(reservoir: Reservoir, X: ArrayLike, *, random_state: int | np.random.Ge
 
     Parameters
     ----------
-    reservoir, X
+    reservoir
+        As in `linearised`.
+    X
         As in `lyapunov`.
     random_state : int, numpy.random.Generator or None, default 0
         For the two initial states.

@@ -1,9 +1,4 @@
-"""Scores of sequences of different lengths: scikit-learn's metrics over the steps of all sequences joined.
-
-scikit-learn's metrics take one array. `joined` makes one of a list of arrays, and `scorer` does so inside the searches
-and cross-validations of scikit-learn. Every step of every sequence counts the same. docs/howto/scikit_learn.md has the
-table of what scikit-learn can do with which data.
-"""
+"""Scores of sequences of different lengths: scikit-learn's metrics over the steps of all sequences joined."""
 
 from __future__ import annotations
 
@@ -203,11 +198,7 @@ def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: A
 
 @dataclass(frozen=True)
 class Scorer:
-    """A score over all steps of all sequences, called as ``scorer(estimator, X, y)``; greater is better.
-
-    Steps count that the estimator's own `score` counts: those after the washout whose target is not missing. With one
-    target per sequence, every sequence counts the same.
-    """
+    """A score over the steps that the estimator's own `score` counts: after the washout, with a target."""
 
     scoring: str | Metric
 
@@ -246,8 +237,7 @@ def scorer(scoring: str | Metric) -> Scorer:
     """Return a score over all steps, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and similar.
 
     scikit-learn's own names of scores, as in ``scoring="f1_macro"``, work with one label per sequence and with one
-    series. They fail with one label per step of several sequences, because scikit-learn's metrics do not take lists of
-    arrays. Then pass ``scoring=scorer("f1_macro")``, which works in all three cases.
+    series; ``scoring=scorer("f1_macro")`` works also with one label per step of several sequences.
 
     Parameters
     ----------
@@ -372,7 +362,7 @@ def permutation_importance(
     scoring : str or callable, default=None
         As in `scorer`. None: the estimator's own score.
     n_repeats : int, default=5
-        How often each feature is shuffled. Use more for a smaller standard error of the means.
+        How often each feature is shuffled.
     random_state : int, default=None
         The seed of the shuffling. None: different at every call.
 

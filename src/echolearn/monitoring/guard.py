@@ -130,8 +130,10 @@ class GuardedStream:
 
         Parameters
         ----------
-        X, y
-            As in `learn`.
+        X
+            As in `predict`.
+        y : scalar or array
+            The target of each frame.
 
         Returns
         -------

@@ -111,8 +111,6 @@ class Monitor:
     ----------
     steps : int
         The number of frames so far.
-    ready : bool
-        Whether frames are judged.
 
     Notes
     -----
@@ -134,11 +132,9 @@ class Monitor:
     >>> series[2200] += 1.0  # a fault
     >>> esn = ESNForecaster(50, learn="none").fit(series[:1000])
     >>> monitor = Monitor(esn)
-    >>> seen = monitor.run(series[1000:-1])
+    >>> seen = monitor.run(series[1000:])
     >>> (1000 + seen.step[seen.anomalous])[0]
     np.int64(2200)
-    >>> monitor.update(series[-1]).anomalous
-    False
     """
 
     def __init__(

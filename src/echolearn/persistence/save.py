@@ -1,8 +1,4 @@
-"""The model file: every matrix, the settings, classes, version and checksum (docs/reference/model_file.md).
-
-No code is ever executed on loading. The file is written beside its final name and moved into place when it is
-complete, so that at any moment either the old or the new file exists.
-"""
+"""The model file: every matrix, the settings, classes, version and checksum (docs/reference/model_file.md)."""
 
 from __future__ import annotations
 

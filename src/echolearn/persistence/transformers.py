@@ -1,7 +1,5 @@
 """Transformers of scikit-learn as arrays and settings, and back, for the file of a pipeline.
 
-docs/reference/model_file.md specifies the file.
-
 Only those of `TRANSFORMERS` are written and read. A file names one of them, never a module or a function: no code of a
 file is executed, and arrays and settings are compared with what the named transformer must have.
 """

@@ -1,8 +1,7 @@
 """The activation functions f of the state equation (eq. 1), their slopes f', and the leak.
 
-The compiled loops know an activation by its number. The functions here serve everything that is not compiled, and
-activations that users have registered, which no compiled loop knows: where F = f(z) is kept for the gradient, those
-keep z itself.
+The compiled loops know an activation by its number, and none that users have registered: where F = f(z) is kept for the
+gradient, those keep z itself.
 """
 
 from __future__ import annotations
@@ -53,11 +52,6 @@ def register(name: str, function: Function, derivative: Function, *, replace: bo
         From an array z to f'(z). It is compared with differences of f at a few places.
     replace : bool, default False
         Whether an activation that is registered under this name may be replaced.
-
-    Raises
-    ------
-    ValueError
-        If the name is taken, or the functions do not fit each other.
 
     Examples
     --------

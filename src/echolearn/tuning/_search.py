@@ -65,7 +65,7 @@ def tune(
     estimator : estimator
         A network such as `ESNClassifier`, or a Pipeline that ends in one. It is cloned, never changed.
     X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-        The sequences. One single array needs `validation`, because folds are made of whole sequences.
+        The sequences, or one long series.
     y : array or list of arrays, default None
         One label or value per time step (same form as `X`), or one per sequence. None for a forecaster, whose `X` is
         the series: a trial's score is then minus the MASE of `echolearn.backtest` from `folds` rolling origins, over
@@ -74,8 +74,8 @@ def tune(
         The settings to search, by name. A pair `(low, high)` with `0 < low <= high` is searched evenly in its
         logarithm, in whole numbers if both are whole; a list is a choice among its members. In a Pipeline, names
         without a prefix are those of its last step. None searches `spectral_radius`, `input_scaling`,
-        `reservoir__bias_scaling`, `leak`, and `learning__step_size` where weights are learned. The ridge and the
-        penalty of the softmax readout need not be searched: every fit chooses them itself.
+        `reservoir__bias_scaling`, `leak`, and `learning__step_size` where weights are learned. Every fit chooses the
+        ridge and the penalty of the softmax readout itself.
     trials : int, default 30
         The total number of trials, including those that `storage` already holds. Use more for a larger space.
     validation : tuple (X, y), default None
