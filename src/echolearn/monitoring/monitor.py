@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,7 +75,18 @@ class Observations:
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
         """Plot the p-values over time, with the level, the anomalies and the drifts."""
-        return _plot_observations((self.step, self.p_value), self.anomalous, self.drift, self.level, axes)
+        axes = prepared_axes(axes, (7.5, 3.0))
+        shown = np.maximum(self.p_value, 1e-12)
+        axes.semilogy(self.step, shown, ".", color=BLUE, markersize=2.5, alpha=0.5, markeredgewidth=0)
+        axes.semilogy(self.step[self.anomalous], shown[self.anomalous], "o", color=RED, markersize=5, markeredgewidth=0)
+        axes.axhline(self.level, color=GREY, linewidth=1, linestyle="--")
+        for step in self.step[self.drift]:
+            axes.axvline(step, color=ORANGE, linewidth=1.4)
+        axes.set(xlabel="step", ylabel="p-value (smaller is rarer)", ylim=(None, 2))
+        axes.invert_yaxis()
+        counts = f"{int(self.anomalous.sum())} anomalies (red), {int(self.drift.sum())} drifts (orange)"
+        axes.set_title(counts, fontsize=10)
+        return axes.figure
 
 
 class Monitor:
@@ -161,7 +171,6 @@ class Monitor:
         self._drifted = 0  # the output that it was seen in
         # of the last frames, in the order of time: errors (n, n_outputs), and which of them were anomalies
         self._errors, self._unusual = np.empty((0, 1)), np.empty(0, bool)
-        self._recent: deque[Observation] = deque(maxlen=self.window)
         self._restart(0)
 
     def _restart(self, kept: int) -> None:
@@ -228,7 +237,6 @@ class Monitor:
         errors, expected = self._source.errors(frames, y)
         seen = self._judge(errors, expected)
         self.steps += len(seen)
-        self._recent.extend(seen[i] for i in range(max(0, len(seen) - self.window), len(seen)))
         return seen
 
     def _check_names(self, X: ArrayLike) -> None:
@@ -313,39 +321,3 @@ class Monitor:
         self._reference = Reference.of(self._errors, one_sided=self._source.one_sided, unusual=self._unusual)
         if not self._settled and self.drift is not None:
             self._anchor, self._settled = Anchor.of(self._errors, self._reference), n == self.window
-
-    def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the p-values of the last `window` frames, with the level, the anomalies and the drifts.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes, default=None
-            Where to plot. None: in a new figure.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        steps, p, anomalous, drift = (
-            np.array([getattr(o, name) for o in self._recent]) for name in ("step", "p_value", "anomalous", "drift")
-        )
-        return _plot_observations((steps, p), anomalous.astype(bool), drift.astype(bool), self.level, axes)
-
-
-def _plot_observations(
-    p_values: tuple[Array, Array], anomalous: Array, drift: Array, level: float, axes: Axes | None
-) -> Figure | SubFigure:
-    """Plot p-values over time (their steps first), the level below which they are anomalies, and drifts."""
-    axes = prepared_axes(axes, (7.5, 3.0))
-    steps, p = p_values
-    shown = np.maximum(p, 1e-12)
-    axes.semilogy(steps, shown, ".", color=BLUE, markersize=2.5, alpha=0.5, markeredgewidth=0)
-    axes.semilogy(steps[anomalous], shown[anomalous], "o", color=RED, markersize=5, markeredgewidth=0)
-    axes.axhline(level, color=GREY, linewidth=1, linestyle="--")
-    for step in steps[drift]:
-        axes.axvline(step, color=ORANGE, linewidth=1.4)
-    axes.set(xlabel="step", ylabel="p-value (smaller is rarer)", ylim=(None, 2))
-    axes.invert_yaxis()
-    axes.set_title(f"{int(anomalous.sum())} anomalies (red), {int(drift.sum())} drifts (orange)", fontsize=10)
-    return axes.figure

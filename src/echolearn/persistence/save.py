@@ -102,6 +102,8 @@ def _model_parts(model: FittedModel) -> tuple[dict[str, Array], Facts]:
 
 def _tensors(model: FittedModel) -> dict[str, Array | None]:
     r, codec, end = model.network.reservoir, model.codec, model.training_end
+    reservoir = model.settings.get("reservoir")
+    given = reservoir.weights() if isinstance(reservoir, Reservoir) else {}  # what learning may have changed
     targets: dict[str, Array | None] = {}
     ended: dict[str, Array | None] = {}
     if end is not None:
@@ -126,7 +128,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **ended,
         **targets,
         **_topology_tensors(model.settings.get("topology", "random")),
-        **_given_reservoir_tensors(model.settings.get("reservoir")),
+        **{f"{GIVEN_RESERVOIR}{name}": value for name, value in given.items()},
         **(persistence.forecast_tensors(model) if model.estimator == FORECASTER else {}),
         **history_tensors(model.history)[0],
     }
@@ -155,13 +157,6 @@ def _sparse_tensors(name: str, matrix: sparse.csr_array) -> dict[str, Array]:
     S = sparse.csr_array(matrix)
     parts = {"data": S.data, "indices": S.indices.astype(np.int64), "indptr": S.indptr.astype(np.int64)}
     return {f"{name}.{part}": value for part, value in parts.items()}
-
-
-def _given_reservoir_tensors(reservoir: object) -> dict[str, Array]:
-    """Return of a reservoir that the user gave what learning may have changed."""
-    if not isinstance(reservoir, Reservoir):
-        return {}
-    return {f"{GIVEN_RESERVOIR}{name}": value for name, value in reservoir.weights().items()}
 
 
 def _facts(model: FittedModel) -> Facts:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from echolearn.display.figures import prepared_axes
 from echolearn.forecasting.seasons import find_seasons, seasons_of_index
 from echolearn.validation import Array, SequencesLike, check_integer
 
@@ -76,12 +77,7 @@ class Backtest:
 
     def plot(self, origin: int = -1, ax: Axes | None = None) -> Axes:
         """Draw the forecasts from one origin beside the truth, with the widest intervals of the model."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("plot needs matplotlib: pip install 'echolearn[report]'.") from None
-        if ax is None:
-            _, ax = plt.subplots(figsize=(8, 4))
+        ax = prepared_axes(ax, (8, 4))
         chosen = self.origins[origin]
         horizon = len(chosen.truth)
         shown = chosen.past[-4 * max(horizon, chosen.season) :]

@@ -6,7 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -368,7 +368,15 @@ def opened_study(
     `description["own"]` holds the values of the first trial.
     """
     optuna = import_optuna()
-    with _opened_storage(storage) as opened:
+    with ExitStack() as stack:
+        opened = None  # in memory
+        if storage is not None:
+            path = check_path("storage", storage)
+            if not path.absolute().parent.is_dir():
+                raise ValueError(f"storage={storage}: its folder does not exist.")
+            opened = optuna.storages.RDBStorage(f"sqlite:///{path}")
+            stack.callback(opened.engine.dispose)
+            stack.callback(opened.remove_session)
         study = optuna.create_study(direction="maximize", storage=opened, study_name="echolearn", load_if_exists=True)
         plain: Description = json.loads(json.dumps(description, default=str))
         _check_description(study, plain, storage)
@@ -378,23 +386,6 @@ def opened_study(
         study.sampler = optuna.samplers.TPESampler(seed=(random_state + len(study.trials)) % 2**32)
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2)
         yield study
-
-
-@contextmanager
-def _opened_storage(storage: str | Path | None) -> Iterator[optuna.storages.BaseStorage | None]:
-    """Yield Optuna's storage, closed afterwards; None for memory."""
-    if storage is None:
-        yield None
-        return
-    path = check_path("storage", storage)
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"storage={storage}: its folder does not exist.")
-    opened = import_optuna().storages.RDBStorage(f"sqlite:///{path}")
-    try:
-        yield opened
-    finally:
-        opened.remove_session()
-        opened.engine.dispose()
 
 
 def _check_description(study: optuna.Study, description: Description, storage: str | Path | None) -> None:
