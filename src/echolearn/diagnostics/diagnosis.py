@@ -29,7 +29,7 @@ from echolearn.fitting.settings import NetworkSettings
 from echolearn.readout.network import hidden_states
 from echolearn.readout.ridge import squared_error
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._spectrum import spectral_radius_of
+from echolearn.reservoir._spectrum import ECHO_LIMIT, spectral_radius_of
 from echolearn.validation import Array, SequencesLike
 
 MAX_FRAMES_INSPECTED = 5000  # of which states are looked at
@@ -291,7 +291,7 @@ def _units(case: _Case) -> Iterator[Finding]:
             f"{still:.0%} of the units hardly change (standard deviation below {CONSTANT_DEVIATION:g}).",
             f"Try input_scaling={4 * np.max(settings.input_scaling):g}, standardize=True, or tanh units.",
         )
-    limit = {"tanh": 1.0, "sigmoid": 4.0}.get(network.reservoir.activation, 1.0)
+    limit = ECHO_LIMIT.get(network.reservoir.activation, 1.0)
     radius = spectral_radius_of(network.reservoir.W_rec)
     if radius > RADIUS_RATIO * limit:
         yield Finding(

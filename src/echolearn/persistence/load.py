@@ -231,20 +231,17 @@ def _codec(tensors: dict[str, Array], facts: Facts, dtype: str) -> TargetCodec:
     """Return what the readout's outputs stand for."""
     if facts["estimator"] == "ESNClassifier":
         classes = tensors["classes"] if "classes" in tensors else np.array(facts["class_names"])
-        label_sets = "label_slopes" in tensors
         if len(classes) < 2 or not (classes[1:] > classes[:-1]).all():
             raise ValueError("the classes are fewer than two, or out of order")
-        return LabelSetCodec(classes, _positive(tensors["label_slopes"])) if label_sets else ClassCodec(classes)
+        if "label_slopes" not in tensors:
+            return ClassCodec(classes)
+        if not (tensors["label_slopes"] > 0).all():
+            raise ValueError("a slope of the probabilities is not a positive number")
+        return LabelSetCodec(classes, tensors["label_slopes"])
     mean, scale, one_value = tensors["target_mean"], tensors["target_scale"], as_truth(facts["one_value"])
     if not ((scale > 0) & (scale < 1e154)).all() or (one_value and len(mean) != 1):
         raise ValueError("a scale of the targets is none, or one value per step has several")
     return ValueCodec(mean, scale, one_value, dtype)
-
-
-def _positive(slopes: Array) -> Array:
-    if not (slopes > 0).all():
-        raise ValueError("a slope of the probabilities is not a positive number")
-    return slopes
 
 
 def _features(tensors: dict[str, Array], facts: Facts) -> int:
