@@ -20,9 +20,10 @@ from echolearn.cli.options import FILE, CorpusOptions, corpus_options, header_op
 from echolearn.estimators import ESNClassifier, ESNForecaster
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech import FeatureRecipe, Segment, read_audio, write_mlf
+from echolearn.speech import Segment, read_audio, write_mlf
 from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
+from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech._text import raise_any
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import load_any

@@ -28,10 +28,10 @@ from echolearn.paper.table1_figures import (
     percent_axis,
     spectrogram,
 )
-from echolearn.speech import Corpus, Counts, Evaluation, read_audio
+from echolearn.speech import Corpus, Evaluation, read_audio
 from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._phone_set import SILENCES, split_state
-from echolearn.speech._scoring import Pair
+from echolearn.speech._scoring import Counts, Pair
 from echolearn.speech.recognition._phone_models import phone_segments
 from echolearn.validation import Array
 

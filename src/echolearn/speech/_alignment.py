@@ -70,6 +70,8 @@ def align(
 ) -> list[Alignment]:
     """Train a model on some utterances and align every utterance with it.
 
+    A CorpusError names every utterance that has fewer frames than phones, and every phone that is not in the list.
+
     Parameters
     ----------
     features : sequence of array of shape (n_frames, n_columns), float32
@@ -94,11 +96,6 @@ def align(
     list of Alignment
         One alignment per utterance.
 
-    Raises
-    ------
-    CorpusError
-        If an utterance has fewer frames than phones, or a phone is not in the list. The error names all of them.
-
     Examples
     --------
     The example has two phones that differ in a single feature:
@@ -107,8 +104,7 @@ def align(
     >>> rng = np.random.default_rng(0)
     >>> lengths = rng.integers(4, 9, size=(20, 2))
     >>> features = [np.repeat([0, 9], n)[:, None] + rng.normal(0, 0.1, (n.sum(), 1)) for n in lengths]
-    >>> features = [X.astype(np.float32) for X in features]
-    >>> found = align(features, [["a", "b"]] * 20, ["a", "b"], mixtures=1)
+    >>> found = align([X.astype(np.float32) for X in features], [["a", "b"]] * 20, ["a", "b"], mixtures=1)
     >>> all(one.starts[1] == n[0] for one, n in zip(found, lengths))
     True
     """
@@ -166,7 +162,7 @@ def train_aligner(
 
 
 def boundary_errors(alignments: Sequence[Alignment], truth: Sequence[Sequence[Segment]]) -> NDArray[np.float64]:
-    """Return the differences between the boundaries of alignments and the true ones.
+    """Return the seconds by which each boundary between two phones is later than the true one.
 
     Parameters
     ----------
@@ -178,7 +174,7 @@ def boundary_errors(alignments: Sequence[Alignment], truth: Sequence[Sequence[Se
     Returns
     -------
     array of shape (n_boundaries,)
-        Seconds by which each boundary between two phones is later than the true one.
+        The differences of all utterances, one after another.
 
     Examples
     --------
@@ -331,10 +327,7 @@ class Mixtures:
         )
 
     def component_log_densities(self, X: Frames, states: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return log w + log N(x; m, v) of every component: (T, M, len(states)), float32.
-
-        The square is multiplied out, so that all frames and components are two matrix products.
-        """
+        """Return log w + log N(x; m, v) of every component: (T, M, len(states)); the square is multiplied out."""
         means, variances = (a[states].swapaxes(0, 1) for a in (self.means, self.variances))
         precision = 1.0 / variances
         constant = self.log_weights[states].T - 0.5 * (
@@ -379,10 +372,7 @@ class Mixtures:
         return replace(self, log_weights=log_weights, means=means, variances=variances)
 
     def grown(self, components: int, counts: NDArray[np.int64]) -> Mixtures:
-        """Return mixtures in which the component of the largest weight in each state was split in two repeatedly.
-
-        `counts` has the frames of each state, which gets at most one component per 20 of them.
-        """
+        """Return mixtures in which the largest component of each state was split, up to one per 20 of its `counts`."""
         extra = components - self.components
         log_weights = np.pad(self.log_weights, ((0, 0), (0, extra)), constant_values=-np.inf)
         means = np.pad(self.means, ((0, 0), (0, extra), (0, 0)))

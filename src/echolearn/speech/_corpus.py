@@ -42,12 +42,8 @@ class Corpus:
         Features of each utterance, arrays of shape (n_frames, n_columns) that are computed when they are accessed.
     labels : list of array of shape (n_frames,), int16
         Labels of each utterance, indices into `state_names`.
-    split : tuple of str
-        Part of each utterance: train, valid or test.
-    utterances : tuple of str
-        Name of each utterance.
-    speakers : tuple of str
-        Speaker of each utterance.
+    split, utterances, speakers : tuple of str
+        Part (train, valid or test), name and speaker of each utterance.
     state_names : tuple of str
         Name of each state.
     synthetic : bool, default False
@@ -61,8 +57,7 @@ class Corpus:
     lexicon : str, default ""
         Path of the pronunciation dictionary that comes with the corpus; "" if there is none.
     recipe : FeatureRecipe, optional
-        The steps by which the features were computed from sound, or from the frames in a file. By default there are
-        none.
+        The steps by which the features were computed from sound, or from the frames in a file; by default none.
     """
 
     name: str
@@ -95,9 +90,8 @@ class Corpus:
     def words(self) -> tuple[Words, ...]:
         """The words of each utterance, as a tuple of tuples of str; () for an utterance without a file of words.
 
-        They are read at the first access: from the lists of transcripts or, without one, from the .wrd or .txt files
-        beside the audio. A CorpusError names the files if audio, or a file of words of the synthetic corpus, has been
-        removed since the corpus was opened.
+        They are read at the first access, from the lists of transcripts or else from the .wrd or .txt files beside the
+        audio. A CorpusError names files that have been removed since the corpus was opened.
         """
         if self.transcripts:
             listed = [item for path in self.transcripts for item in read_transcripts(path).items()]
@@ -124,8 +118,8 @@ class Corpus:
 
         Parameters
         ----------
-        part : str
-            train, valid or test.
+        part : {"train", "valid", "test"}
+            The part.
 
         Returns
         -------
@@ -141,8 +135,8 @@ class Corpus:
 
         Parameters
         ----------
-        part : str
-            The part: train, valid or test.
+        part : {"train", "valid", "test"}
+            The part.
         lazy : bool, default False
             Whether to return the features as a sequence that computes each array when it is accessed. Use it for a
             corpus that does not fit in memory.
@@ -201,7 +195,7 @@ def open_corpus(
     """Open a corpus with its features and one state label per frame (docs/howto/speech.md).
 
     Features and labels are computed by the first call and kept in the cache. Later calls with the same files and
-    settings read them from there.
+    settings read them from there. A CorpusError has all problems of the corpus; no file is left out silently.
 
     Parameters
     ----------
@@ -235,13 +229,6 @@ def open_corpus(
     Corpus
         The corpus.
 
-    Raises
-    ------
-    CorpusError
-        With all problems of the corpus; no file is left out silently.
-    ValueError
-        If the word or an option is not one of those above, or the option does not apply to the corpus.
-
     Examples
     --------
     >>> import tempfile
@@ -258,11 +245,9 @@ def open_corpus(
     ...         state_names=np.array(["sil", "iy"]),
     ...     )
     ...     corpus = open_corpus(f"features:{folder}/mine.npz")
-    >>> corpus.frames
-    {'train': 2, 'valid': 2, 'test': 2}
     >>> X, y = corpus.part("train")
-    >>> X[0].shape, y[0]
-    ((2, 2), array([0, 0], dtype=int16))
+    >>> corpus.frames, X[0].shape
+    ({'train': 2, 'valid': 2, 'test': 2}, (2, 2))
     """
     if normalise not in NORMALISATIONS:
         raise ValueError(f"normalise is {normalise!r}, expected 'utterance', 'corpus' or 'running'")

@@ -64,9 +64,7 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> samples = 1000 * np.random.default_rng(0).standard_normal(16_000).astype(np.float32)
-    >>> mfcc(samples).shape
+    >>> mfcc(1000 * np.random.default_rng(0).standard_normal(16_000).astype(np.float32)).shape
     (98, 13)
     """
     import kaldi_native_fbank as knf
@@ -148,7 +146,6 @@ def with_differences(cepstra: Frames) -> Frames:
 
     Examples
     --------
-    >>> import numpy as np
     >>> with_differences(np.zeros((5, 13), dtype=np.float32)).shape
     (5, 39)
     """
@@ -165,10 +162,9 @@ def normalised(
     ----------
     frames : array of shape (n_frames, n_columns)
         Features of one utterance.
-    mean : array of shape (n_columns,), optional
-        Mean to subtract. By default that of the utterance. Pass that of the training part to normalise per corpus.
-    deviation : array of shape (n_columns,), optional
-        Standard deviation to divide by. It must be given together with `mean`.
+    mean, deviation : array of shape (n_columns,), optional
+        Mean to subtract and standard deviation to divide by, given together. By default those of the utterance. Pass
+        those of the training part to normalise per corpus.
 
     Returns
     -------
@@ -178,7 +174,6 @@ def normalised(
 
     Examples
     --------
-    >>> import numpy as np
     >>> normalised(np.array([[1, 5], [3, 5]], dtype=np.float32))
     array([[-1.,  0.],
            [ 1.,  0.]], dtype=float32)
@@ -212,11 +207,9 @@ def _follow(
 
 
 class RunningScale:
-    """A running normalisation of frames by the mean and deviation of the frames so far.
+    """A running normalisation by the mean and deviation of the frames so far, for streams and whole recordings.
 
-    The mean and deviation of the training part have the weight of 100 frames before the first one. Frames from more
-    than 30 seconds ago lose their weight gradually. Nothing depends on later frames, so that a stream and a whole
-    recording give the same features.
+    Before the first frame those of the training part count for 100 frames; frames lose their weight after 30 seconds.
     """
 
     def __init__(self, mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> None:
@@ -248,14 +241,8 @@ def with_context(frames: Frames, context: int = CONTEXT_FRAMES) -> Frames:
     array of shape (n_frames, n_columns * context)
         The stacked frames. The first and last frame are repeated beyond the ends.
 
-    Raises
-    ------
-    ValueError
-        If `context` is even or below 1.
-
     Examples
     --------
-    >>> import numpy as np
     >>> with_context(np.array([[1], [2], [3]], dtype=np.float32)).astype(int)
     array([[1, 1, 2],
            [1, 2, 3],
@@ -273,8 +260,7 @@ def with_context(frames: Frames, context: int = CONTEXT_FRAMES) -> Frames:
 class FrameList(Sequence[Frames]):
     """The features of many utterances, stored as one array of frames, usually a file mapped into memory.
 
-    Item k is the slice `bounds[k]` of the array, normalised by the scale (mean and deviation), if there is one, and
-    stacked with its context when it is accessed. So a corpus of a million frames takes the memory of one utterance.
+    Item k is the slice `bounds[k]`; it is normalised by the scale, if there is one, and stacked when it is accessed.
     """
 
     def __repr__(self) -> str:

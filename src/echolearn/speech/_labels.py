@@ -26,10 +26,8 @@ class Segment(NamedTuple):
 
     Parameters
     ----------
-    start : float
-        Start time in seconds.
-    end : float
-        End time in seconds.
+    start, end : float
+        Start and end time in seconds.
     name : str
         The phone or state.
     """
@@ -53,11 +51,6 @@ def read_labels(path: str | Path, rate: int = RATE_HZ) -> list[Segment] | list[s
     -------
     list of Segment, or list of str
         The phones with their times; their names alone for a .lab file without times.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, holds no labels or has another ending.
 
     Examples
     --------
@@ -88,11 +81,6 @@ def read_phn(path: str | Path, rate: int = RATE_HZ) -> list[Segment]:
     -------
     list of Segment
         The phones with their times.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, holds no labels or has a line of another form.
     """
     segments = []
     for number, line in _lines(path):
@@ -132,11 +120,6 @@ def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
     dict of str to list of Segment
         The segments of each utterance. Its name is that of the entry without its ending and a leading `*/`; folders
         are kept.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, names no utterance or one twice, or has a line of another form.
     """
     lines = _lines(path)
     if not lines or lines[0][1] != "#!MLF!#":

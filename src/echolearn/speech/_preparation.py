@@ -110,10 +110,9 @@ def prepare(
     normalise: str = "utterance",
     progress: StageProgress | None = None,
 ) -> Prepared:
-    """Return the features (39 columns and their context) and state labels of every utterance.
+    """Return the features (39 columns and their context) and state labels of every utterance, from the cache if there.
 
-    A later call with the same files and settings reads them from the cache. `master` has labels by key, instead of the
-    label files. One error has all problems of all files.
+    `master` has labels by key, instead of the label files. One error has all problems of all files.
     """
     folder = cache / f"prepared-{_key(files, master, normalise)}"
     if files.problems or not (folder / "labels.npy").is_file():
@@ -286,10 +285,7 @@ def has_states(transcripts: Sequence[Transcript]) -> bool:
 
 
 def mlf_labels(transcript: Transcript, length: int, phones: Sequence[str], file: str) -> tuple[Labels, list[Problem]]:
-    """Return one label per frame from the states of a master label file; frame k begins at k * 10 ms.
-
-    Gaps, overlaps, unknown states and labels that end more than two frames off the audio's end are problems.
-    """
+    """Return one label per frame from the states of a master label file, and problems; frame k begins at k * 10 ms."""
     index = {phone: k for k, phone in enumerate(phones)}
     labels = np.full(length, -1, dtype=np.int16)
     problems = []

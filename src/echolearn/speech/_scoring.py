@@ -24,27 +24,7 @@ Pair = tuple[str | None, str | None]
 
 
 class Counts(NamedTuple):
-    """The numbers of correct tokens and of errors of each kind.
-
-    Parameters
-    ----------
-    correct : int, default 0
-        Number of tokens of the reference that were recognised.
-    substitutions : int, default 0
-        Number of tokens of the reference for which another one was recognised.
-    deletions : int, default 0
-        Number of tokens of the reference for which nothing was recognised.
-    insertions : int, default 0
-        Number of recognised tokens that are not in the reference.
-
-    Examples
-    --------
-    >>> counts = count(align_tokens("sil k ae t".split(), "k ah t s".split()))
-    >>> counts
-    Counts(correct=2, substitutions=1, deletions=1, insertions=1)
-    >>> counts.error_rate
-    0.75
-    """
+    """The numbers of correct tokens and of errors of each kind."""
 
     correct: int = 0
     substitutions: int = 0
@@ -67,18 +47,7 @@ class Counts(NamedTuple):
         return self.errors / self.reference if self.reference else float("nan")
 
     def plus(self, other: Counts) -> Counts:
-        """Return the sum of these counts and others.
-
-        Parameters
-        ----------
-        other : Counts
-            The counts to add.
-
-        Returns
-        -------
-        Counts
-            The sums.
-        """
+        """Return the sum of these counts and others."""
         return Counts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -145,23 +114,18 @@ class Evaluation:
     Parameters
     ----------
     alignments : dict of str to list of pairs
-        The alignment of each utterance, as `align_tokens` returns it.
+        The pairs of a true and a recognised token of each utterance; None where one side has no token.
     speakers : dict of str to str
         The speaker of each utterance.
 
     Examples
     --------
-    >>> evaluation = evaluate(
-    ...     {"u1": ["k", "ae", "t"], "u2": ["d", "ao", "g"]},
-    ...     {"u1": ["k", "ae", "t"], "u2": ["d", "aa", "g"]},
-    ...     speakers={"u1": "ann", "u2": "bob"},
-    ... )
+    >>> spoken = {"u1": ["k", "ae", "t"], "u2": ["d", "ao", "g"]}
+    >>> evaluation = evaluate(spoken, spoken | {"u2": ["d", "aa", "g"]}, speakers={"u1": "ann", "u2": "bob"})
     >>> evaluation.total.error_rate
     0.16666666666666666
-    >>> evaluation.by_speaker()["bob"].substitutions
-    1
-    >>> evaluation.confusions()
-    Counter({('ao', 'aa'): 1})
+    >>> evaluation.by_speaker()["bob"].substitutions, evaluation.confusions()
+    (1, Counter({('ao', 'aa'): 1}))
     """
 
     alignments: Mapping[str, list[Pair]]
@@ -232,10 +196,8 @@ def evaluate(
 
     Parameters
     ----------
-    reference : mapping of str to sequence of str
-        The true tokens of each utterance.
-    hypothesis : mapping of str to sequence of str
-        The recognised tokens of each utterance.
+    reference, hypothesis : mapping of str to sequence of str
+        The true and the recognised tokens of each utterance. Both have the same utterances.
     speakers : mapping of str to str, optional
         The speaker of each utterance; by default every utterance has a speaker of its own.
     ignore : iterable of str, optional
@@ -245,11 +207,6 @@ def evaluate(
     -------
     Evaluation
         The alignments.
-
-    Raises
-    ------
-    ValueError
-        If an utterance is missing on one side or has no speaker.
 
     Examples
     --------
@@ -289,27 +246,19 @@ def matched_pairs(first: Evaluation, second: Evaluation) -> Comparison:
 
     Parameters
     ----------
-    first : Evaluation
-        The results of one system.
-    second : Evaluation
-        The results of the other system on the same utterances.
+    first, second : Evaluation
+        The results of the two systems on the same utterances, two at least.
 
     Returns
     -------
     Comparison
         The difference and its significance.
 
-    Raises
-    ------
-    ValueError
-        If the utterances of the two differ, or there are fewer than two.
-
     Examples
     --------
     >>> truth = {f"u{k}": ["a", "b", "c"] for k in range(20)}
-    >>> good = evaluate(truth, truth)
     >>> poor = evaluate(truth, {name: tokens[: 2 + (name < "u15")] for name, tokens in truth.items()})
-    >>> matched_pairs(good, poor).p_value < 0.05
+    >>> matched_pairs(evaluate(truth, truth), poor).p_value < 0.05
     True
     """
     ours, theirs = first.by_utterance(), second.by_utterance()

@@ -19,11 +19,10 @@ _HELD_OUT_SHARE = 0.1
 
 
 def find_folder(root: str | Path, seed: int = 0, *, labels_required: bool = True) -> CorpusFiles:
-    """Find the utterances below a folder and split them into parts.
+    """Find the utterances below a folder; those called train, valid (or dev, validation) and test are the parts.
 
-    The parts are the folders called train, valid (or dev, validation) and test if there are any. Without them one
-    speaker in ten is held out for validation and one for the test. With train and test alone, one training speaker in
-    ten is held out for validation. A speaker is the folder that a file lies in.
+    Without them one speaker (the folder of a file) in ten is held out for validation and one for the test; with train
+    and test alone, one training speaker in ten for validation.
     """
     root = Path(root)
     utterances, problems = _list_utterances(root, labels_required)

@@ -145,8 +145,7 @@ def _sample_notes(recordings: Sequence[_Recording], sa_sentences: int, how: str)
 def _test_speakers(recordings: Sequence[_Recording]) -> set[str]:
     """Return the speakers of the complete test side: by folder, or in a flat copy by what they read.
 
-    The complete test set was made of all speakers who read an SX sentence of the core test (readme.doc, section 3), so
-    a flat copy needs no list of its 168 speakers.
+    The complete test set has all speakers who read an SX sentence of the core test (readme.doc, section 3).
     """
     inside = {r.speaker for r in recordings if _usage(r.key) == "test"}
     if inside:
@@ -167,8 +166,7 @@ def _part(speaker: str, test_side: set[str]) -> str | None:
 def _damage(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
     """Return what a copy lacks that must be there: whole parts, or of the whole corpus single speakers and sentences.
 
-    More than half of the speakers are taken for the whole corpus, of which every part must be complete. With fewer,
-    somebody has chosen them, and `_incomplete` notes how many there are.
+    Fewer than half of the speakers were chosen by somebody; `_incomplete` notes how many there are.
     """
     sentences = Counter(u.speaker for u in utterances)
     speakers = {part: {u.speaker for u in utterances if u.part == part} for part in PARTS}

@@ -45,10 +45,7 @@ class CorpusFiles:
 
 
 def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict[str, tuple[Path | None, Path | None]]:
-    """Return the audio and label file of each key, None where one is missing.
-
-    A key is the path below the folder in lower case without its ending; the order is the same on every system.
-    """
+    """Return the audio and label file of each key, None where one is missing, in the same order on every system."""
     if not root.is_dir():
         raise CorpusError.one(root, "no such folder; expected the folder of a speech corpus")
     audio: dict[str, Path] = {}
@@ -68,10 +65,8 @@ def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict
 def match_labels(
     utterances: Sequence[Utterance], master: Mapping[str, list[Segment]], file: str | Path
 ) -> tuple[dict[str, list[Segment]], list[Problem]]:
-    """Return the labels of utterances from the entries of a master label file.
+    """Return the labels of utterances from a master label file: of the entry that a path ends with, in either case.
 
-    An entry belongs to the utterance whose path ends with it, in upper or lower case and with `/`, `-` or `_` between
-    the names:
     `fcjf0_si1027`, `fcjf0/si1027` and `dr1-fcjf0-si1027` all mean train/dr1/fcjf0/si1027.
     """
     by_ending: dict[str, list[Utterance]] = {}

@@ -71,8 +71,7 @@ def synthetic_tree(
 ) -> Path:
     """Return the folder of a synthetic corpus, and write it first if it does not exist.
 
-    The same seed gives the same bytes on any machine, with any number of processes. `progress` is called from other
-    threads, one at a time.
+    The same seed gives the same bytes with any number of processes. `progress` is called from other threads.
     """
     if seed < 0:
         raise ValueError(f"seed is {seed}, expected 0 or more")

@@ -41,13 +41,8 @@ def write_ctm(path: str | Path, results: Iterable[Recognised]) -> None:
     path : str or Path
         The file; one that exists is replaced, completely or not at all.
     results : iterable of Recognised
-        The results. They are sorted by utterance and channel, as NIST's tools expect. A result without tokens
-        becomes a comment.
-
-    Raises
-    ------
-    ValueError
-        If an utterance and channel occur twice, or a name begins like a comment.
+        The results, one for each utterance and channel. They are sorted by both, as NIST's tools expect. A result
+        without tokens becomes a comment.
 
     Examples
     --------
@@ -89,19 +84,13 @@ def read_ctm(path: str | Path) -> list[Recognised]:
     ----------
     path : str or Path
         The file. Lines that begin with ;; are comments. A channel is a number from 1 to 99, or A or B, which are 1
-        and 2. A confidence may be missing or NA.
+        and 2. A confidence may be missing or NA. A CorpusError names the line of what is wrong, such as tokens that are
+        out of order or overlap by more than 10 ms. Alternatives (`<ALT_BEGIN>`) are not accepted.
 
     Returns
     -------
     list of Recognised
         One result for each utterance and channel, in the order of the file.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, if it cannot be read, holds no token, has a line of another form, tokens that are
-        out of order or overlap by more than 10 ms, lines of an utterance that are not next to each other, or a time
-        or confidence that is not valid. Alternatives (`<ALT_BEGIN>`) are not accepted.
     """
     results: dict[tuple[str, int], list[TimedToken]] = {}
     last = None
@@ -158,10 +147,8 @@ class StmSegment(NamedTuple):
         The channel, counted from 1.
     speaker : str
         The speaker.
-    start : float
-        Start time in seconds.
-    end : float
-        End time in seconds.
+    start, end : float
+        Start and end time in seconds.
     words : tuple of str
         The words; () if there are none.
     label : str, default ""
@@ -185,12 +172,7 @@ def write_stm(path: str | Path, segments: Iterable[StmSegment]) -> None:
     path : str or Path
         The file; one that exists is replaced, completely or not at all.
     segments : iterable of StmSegment
-        The segments. They are written in the order of file, channel and time.
-
-    Raises
-    ------
-    ValueError
-        If a name, time or label is not allowed in such a file, or segments of one speaker overlap.
+        The segments. They are written in the order of file, channel and time; those of one speaker must not overlap.
 
     Examples
     --------
@@ -222,19 +204,13 @@ def read_stm(path: str | Path) -> list[StmSegment]:
     Parameters
     ----------
     path : str or Path
-        The file. Lines that begin with ;; are comments. A channel is a number from 1 to 99, or A or B, which are 1
-        and 2.
+        The file, with comments and channels as in a CTM file. A CorpusError names the line of what is wrong, such as
+        segments that are out of order or overlap by more than 10 ms, or alternatives in braces.
 
     Returns
     -------
     list of StmSegment
         The segments in the order of the file.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, if it cannot be read, holds no segment, has a line of another form, segments that
-        are out of order or overlap by more than 10 ms, or alternatives in braces, which are not supported.
     """
     segments: list[StmSegment] = []
     finished: set[tuple[str, int]] = set()

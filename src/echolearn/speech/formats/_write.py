@@ -28,7 +28,8 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
     results : iterable of Recognised
         The results. CTM and STM files have the tokens sorted by utterance; an STM file has one line per utterance. A
         TextGrid has the name of its utterance, with folders if the name has slashes, and with `.2` and so on for
-        channels other than 1. An MLF has the tokens of channel 1 only.
+        channels other than 1. An MLF has the tokens of channel 1 only. An utterance that occurs twice, or whose name
+        leads out of the folder, is a ValueError, and nothing is written.
     kind : {"ctm", "textgrid", "json", "mlf", "stm"}
         The format.
     level : {"words", "phones"}, default "words"
@@ -38,12 +39,6 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
     -------
     list of Path
         The files that were written.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is not one of these, an utterance occurs twice, or a name leads out of the folder. Then nothing is
-        written.
 
     Examples
     --------

@@ -68,10 +68,7 @@ class Decoder:
         return Search(self.graph, arcs, w.language_weight, w.beam)
 
     def decode(self, probabilities: Array, *, confidences: bool = False) -> list[Token]:
-        """Return the tokens of one utterance; confidences come from a lattice, which takes some times as long.
-
-        Where the beam has lost every path that can end, the search is repeated without it.
-        """
+        """Return the tokens of one utterance; where the beam has lost every path that can end, it is left out."""
         if confidences:
             lattice = self.lattice(probabilities)
             return lattice.confidences(lattice.best, self.weights.confidence_scale)
@@ -86,10 +83,7 @@ class Decoder:
         return tokens
 
     def lattice(self, probabilities: Array, *, beam: float = LATTICE_BEAM) -> Lattice:
-        """Return all paths of an utterance whose scores are at most `beam` below that of the best one.
-
-        A beam above that of the search may miss paths that the search has given up.
-        """
+        """Return all paths that the search has kept whose scores are at most `beam` below that of the best one."""
         emissions = self.emissions(probabilities)
         lattice = build_lattice(self.search(), emissions, penalty=self.weights.penalty, beam=beam)
         if not len(lattice.start) and np.isfinite(self.weights.beam):

@@ -30,10 +30,9 @@ _ARC_FIELDS = np.dtype([("source", "i4"), ("target", "i4"), ("duration", "f4"), 
 
 @dataclass(frozen=True)
 class Graph:
-    """A decoding graph.
+    """A decoding graph; arcs are sorted by the node that they leave.
 
-    Arcs are sorted by the node that they leave. Anchors are numbered after all nodes that emit, and an arc between two
-    anchors leads to one of a higher number.
+    Anchors are numbered after all nodes that emit, and an arc between two anchors leads to one of a higher number.
     """
 
     emission: NDArray[np.int32]  # (n_nodes,): the state that each node emits; -1 for anchors
@@ -67,10 +66,7 @@ class Ways(NamedTuple):
 
 @dataclass
 class GraphBuilder:
-    """Collects nodes and arcs, and numbers them in the end: first the nodes that emit, then anchors in their order.
-
-    Nodes and arcs are kept as bytes, 20 per arc.
-    """
+    """Collects nodes and arcs as bytes, and numbers them in the end: first those that emit, then anchors in order."""
 
     anchors: list[int] = field(default_factory=list)
     final: dict[int, float] = field(default_factory=dict)

@@ -36,10 +36,9 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True)
 class Lattice:
-    """The paths that are not much worse than the best one, as a graph.
+    """The paths that are not much worse than the best one, as a graph from the first node to the last.
 
-    Every path leads from the first node to the last, and every arc to a node of a higher number. Arcs are sorted by the
-    node that they start at.
+    Every arc leads to a node of a higher number. Arcs are sorted by the node that they start at.
     """
 
     frame: NDArray[np.int64]  # of each node
@@ -99,10 +98,7 @@ class Lattice:
         return arcs
 
     def posteriors(self, scale: float = 1.0) -> NDArray[np.float64]:
-        """Return the probability of each arc given the whole utterance; those that cross a point in time add up to 1.
-
-        Frames are not independent, so that with a scale of 1 nearly all probability is on one path.
-        """
+        """Return the probability of each arc given the whole utterance; with a scale of 1 nearly all is on one path."""
         scaled = scale * self.scores
         before = _forward_sum(len(self.frame), self.start, self.end, scaled)
         after = _backward_sum(len(self.frame), self.start, self.end, scaled)
@@ -149,10 +145,7 @@ class Lattice:
 
 
 def build_lattice(search: Search, frames: NDArray[np.float32], *, penalty: float, beam: float) -> Lattice:
-    """Return the lattice of an utterance by a search without frames yet; it has no arcs if no path can end.
-
-    penalty: what the arcs of the search contain for every token.
-    """
+    """Return the lattice of an utterance by a search without frames yet; it has no arcs if no path can end."""
     trellis = search_trellis(search, frames)
     tokens, _ = search.best()
     frame, arcs = trellis.arcs(beam)

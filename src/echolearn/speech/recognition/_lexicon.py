@@ -55,17 +55,12 @@ class Lexicon:
         Parameters
         ----------
         words : iterable of str
-            The words to keep.
+            The words to keep, all of which the lexicon must have.
 
         Returns
         -------
         Lexicon
             The pronunciations of these words.
-
-        Raises
-        ------
-        ValueError
-            If the lexicon lacks one of the words.
         """
         wanted = list(dict.fromkeys(words))
         missing = [word for word in wanted if word not in self.pronunciations]
@@ -80,7 +75,7 @@ class Lexicon:
         """Return the lexicon spelled in the phones of a model.
 
         Marks of stress (``AH0``) are dropped and upper and lower case are taken as equal, where the model's phones do
-        not have them.
+        not have them. A phone that the model lacks is a ValueError.
 
         Parameters
         ----------
@@ -91,11 +86,6 @@ class Lexicon:
         -------
         Lexicon
             The same words in the model's phones.
-
-        Raises
-        ------
-        ValueError
-            If the model lacks a phone of the lexicon.
         """
         known = {phone: phone for phone in phones}
         folded = {phone.lower(): phone for phone in phones}
@@ -125,18 +115,12 @@ def read_lexicon(path: str | Path) -> Lexicon:
     ----------
     path : str or Path
         A text file with a word and its phones on every line. Empty lines, and lines that begin with ;;; or #, are
-        ignored, and so is the rest of a line after a blank and #.
+        ignored, and so is the rest of a line after a blank and #. A CorpusError names every wrong line.
 
     Returns
     -------
     Lexicon
         The pronunciations. A word with several pronunciations has several lines, with or without a number in brackets.
-
-    Raises
-    ------
-    CorpusError
-        With the file and every wrong line: a word without phones, a pronunciation that is listed twice, a number in
-        brackets whose word has no first pronunciation.
 
     Examples
     --------

@@ -29,9 +29,7 @@ _MIN_SPREAD = 0.2  # of the curve, as a standard deviation of the logarithm
 
 
 class _States(NamedTuple):
-    """The states of all phones as arrays, padded: labels (-1 for none), log probability of beginning with each state,
-    and of the next state after each; the last column is the end of the phone.
-    """
+    """The states of all phones, padded: labels (-1 for none), log probabilities; the last of `next` ends a phone."""
 
     labels: NDArray[np.int64]
     entry: NDArray[np.float64]
@@ -99,10 +97,7 @@ def segment_error(
     phone_map: PhoneMap | None = None,
     ignore: Collection[str] = SILENCES,
 ) -> float:
-    """Return the share of phones that are not recognised where their boundaries are known; NaN if none counts.
-
-    labels: the true states, indices into names. True phones in `ignore` do not count; phone_map folds both sides.
-    """
+    """Return the share of phones that are not recognised where their boundaries are known; NaN if none counts."""
     phone_map = phone_map or {}
     wrong = total = 0
     for P, y in zip(probabilities, labels, strict=True):

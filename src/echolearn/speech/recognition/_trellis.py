@@ -22,9 +22,7 @@ _SCORE_SLACK = 0.01  # for the single precision of the search's scores
 
 
 class Arcs(NamedTuple):
-    """Arcs between points of a trellis, one entry per arc: where it starts and ends, its token, its score and the log
-    probability of the language model within.
-    """
+    """Arcs between points of a trellis: their ends, token, score, and log probability of the language model within."""
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]

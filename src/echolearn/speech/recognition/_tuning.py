@@ -137,8 +137,7 @@ def tune(
 class ConfidenceQuality(NamedTuple):
     """How well confidences separate right tokens from wrong ones (substitutions or insertions).
 
-    `roc_area`: probability that a right token has a higher confidence than a wrong one. `cross_entropy`: normalised, 1
-    at best, 0 for confidences all equal to the share of right tokens. Both are NaN if all tokens are right, or wrong.
+    Area and entropy are NaN if all tokens are right, or all wrong.
     """
 
     right: int
@@ -150,10 +149,7 @@ class ConfidenceQuality(NamedTuple):
 def calibrate(
     decoder: Decoder, references: References, probabilities: Mapping[str, Array]
 ) -> tuple[Decoder, ConfidenceQuality]:
-    """Choose the scale of the confidences, after the other weights, by their normalised cross entropy.
-
-    The scale stays what it is if all tokens are right, or all wrong.
-    """
+    """Choose the scale of the confidences by their cross entropy; it stays if all tokens are right, or all wrong."""
     if not probabilities:
         raise ValueError("there is no utterance to choose the scale of confidences on")
     missing = [name for name in probabilities if name not in references]
