@@ -50,11 +50,27 @@ class Graph:
         """Number of nodes that emit; anchors follow them."""
         return int((self.emission >= 0).sum())
 
+    def routes(self, weight: NDArray[np.float32]) -> Routes:
+        """Return what the compiled search needs, with a total weight of every arc."""
+        return Routes(self.emission, self.emitting, self.first, self.target, weight, self.language, self.token)
+
     def weights(self, *, duration_weight: float, language_weight: float, penalty: float) -> NDArray[np.float32]:
         """Return the total weight of every arc; the penalty is subtracted for every token."""
         total = duration_weight * self.duration + language_weight * self.language
         weights: NDArray[np.float32] = (total - penalty * (self.token >= 0)).astype(np.float32)
         return weights
+
+
+class Routes(NamedTuple):
+    """The arrays of a graph that compiled functions take: the fields of the same names, and the weights of arcs."""
+
+    emission: NDArray[np.int32]
+    emitting: int
+    first: NDArray[np.int64]
+    target: NDArray[np.int32]
+    weight: NDArray[np.float32]
+    language: NDArray[np.float32]
+    token: NDArray[np.int32]
 
 
 class Ways(NamedTuple):

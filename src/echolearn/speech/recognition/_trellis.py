@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from echolearn.speech.recognition._graph import Routes
 from echolearn.speech.recognition._search import Search
 
 _SCORE_SLACK = 0.01  # for the single precision of the search's scores
@@ -53,29 +54,14 @@ class Trellis:
 
         After the last anchor there is one more point, for the end. Without a path that can end there are no arcs.
         """
-        g, weights = self.search.graph, self.search.weights
-        later = _backward(
-            g.emission, g.emitting, g.first, g.target, weights, self.frames, self.final, self.bounds, self.node
-        )
+        routes = self.search.graph.routes(self.search.weights)
+        later = _backward(routes, self.frames, self.final, self.bounds, self.node)
         lowest = self.score[0] + later[0] - beam - _SCORE_SLACK  # the first point is the start
         kept = (self.score + later >= lowest) & (later > -np.inf)
         bounds = np.r_[0, np.cumsum(kept)][self.bounds]
         node = self.node[kept]
         ways = np.stack([self.score, later], axis=1)[kept]
-        which, values = _collapse(
-            g.emission,
-            g.emitting,
-            g.first,
-            g.target,
-            weights,
-            g.language,
-            g.token,
-            self.frames,
-            bounds,
-            node,
-            ways,
-            lowest,
-        )
+        which, values = _collapse(routes, self.frames, bounds, node, ways, lowest)
         return self._between_anchors(bounds, node, which, values)
 
     def _between_anchors(
@@ -117,30 +103,26 @@ def search_trellis(search: Search, frames: NDArray[np.float32]) -> Trellis:
 
 @njit(cache=True, nogil=True)
 def _backward(
-    emission: NDArray[np.int32],
-    n_emitting: int,
-    first: NDArray[np.int64],
-    target: NDArray[np.int32],
-    weight: NDArray[np.float32],
+    routes: Routes,
     frames: NDArray[np.float32],
     final: NDArray[np.float64],
     bounds: NDArray[np.int64],
     node: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Return the score of the best way from each point of the trellis to the end."""
-    now, later = np.full(len(emission), -np.inf), np.full(len(emission), -np.inf)
+    now, later = np.full(len(routes.emission), -np.inf), np.full(len(routes.emission), -np.inf)
     best_later = np.empty(len(node))
     last = len(frames)
     for t in range(last, -1, -1):
         for i in range(bounds[t + 1] - 1, bounds[t] - 1, -1):
             u = node[i]
             best = final[u] if t == last else -np.inf
-            for arc in range(first[u], first[u + 1]):
-                v = target[arc]
-                if v >= n_emitting:
-                    best = max(best, weight[arc] + now[v])
+            for arc in range(routes.first[u], routes.first[u + 1]):
+                v = routes.target[arc]
+                if v >= routes.emitting:
+                    best = max(best, routes.weight[arc] + now[v])
                 elif t < last:
-                    best = max(best, weight[arc] + frames[t, emission[v]] + later[v])
+                    best = max(best, routes.weight[arc] + frames[t, routes.emission[v]] + later[v])
             now[u] = best_later[i] = best
         if t < last:
             for i in range(bounds[t + 1], bounds[t + 2]):
@@ -164,13 +146,7 @@ def _find(node: NDArray[np.int64], begin: int, end: int, wanted: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _collapse(
-    emission: NDArray[np.int32],
-    n_emitting: int,
-    first: NDArray[np.int64],
-    target: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    language: NDArray[np.float32],
-    token: NDArray[np.int32],
+    routes: Routes,
     frames: NDArray[np.float32],
     bounds: NDArray[np.int64],
     node: NDArray[np.int64],
@@ -183,31 +159,31 @@ def _collapse(
     points, following = np.empty(len(node), dtype=np.int64), np.empty(len(node), dtype=np.int64)
     for begun in range(len(frames) + 1):
         for i in range(bounds[begun], bounds[begun + 1]):
-            if node[i] < n_emitting:
+            if node[i] < routes.emitting:
                 continue
             points[0], value[i], inside[i], n, t = i, 0.0, 0.0, 1, begun
             while n > 0:
                 reached = 0
                 for c in points[:n]:
-                    for arc in range(first[node[c]], first[node[c] + 1]):
-                        v = target[arc]
-                        step = 1 if v < n_emitting else 0
+                    for arc in range(routes.first[node[c]], routes.first[node[c] + 1]):
+                        v = routes.target[arc]
+                        step = 1 if v < routes.emitting else 0
                         j = _find(node, bounds[t + step], bounds[t + step + 1], v) if t + step <= len(frames) else -1
                         if j < 0:
                             continue
-                        s = value[c] + weight[arc] + (frames[t, emission[v]] if step else np.float32(0.0))
+                        s = value[c] + routes.weight[arc] + (frames[t, routes.emission[v]] if step else np.float32(0.0))
                         if ways[i, 0] + s + ways[j, 1] < lowest:
                             continue
                         if step == 0:
                             which, values = _room(which, values, count)
-                            which[count, 0], which[count, 1], which[count, 2] = i, j, token[arc]
-                            values[count, 0], values[count, 1] = s, inside[c] + language[arc]
+                            which[count, 0], which[count, 1], which[count, 2] = i, j, routes.token[arc]
+                            values[count, 0], values[count, 1] = s, inside[c] + routes.language[arc]
                             count += 1
                         elif s > value[j]:
                             if value[j] == -np.inf:
                                 following[reached] = j
                                 reached += 1
-                            value[j], inside[j] = s, inside[c] + language[arc]
+                            value[j], inside[j] = s, inside[c] + routes.language[arc]
                 for c in points[:n]:
                     value[c] = -np.inf
                 points, following, n, t = following, points, reached, t + 1
