@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -97,21 +98,16 @@ class Corpus:
             listed = [item for path in self.transcripts for item in read_transcripts(path).items()]
             return tuple(match_transcripts(self.utterances, dict(listed), ", ".join(self.transcripts)))
         files = [word_file(Path(audio)) if audio else None for audio in self.audio]
-        raise_any(
-            self._removed(audio) for audio, file in zip(self.audio, files, strict=True) if self._lost(audio, file)
-        )
-        return tuple(() if file is None else read_word_file(file) for file in files)
-
-    def _lost(self, audio: str, file: Path | None) -> bool:
-        """Whether files were removed: the audio is gone, or a sentence of the synthetic corpus, which has all words."""
-        return bool(audio) and file is None and (self.synthetic or not Path(audio).is_file())
-
-    def _removed(self, audio: str) -> Problem:
-        place = Path(audio).with_suffix(".WRD") if self.synthetic else Path(audio)
+        lost = [
+            # Of the synthetic corpus, which has all words, the sentence; otherwise the audio.
+            Path(audio).with_suffix(".WRD") if self.synthetic else audio
+            for audio, file in zip(self.audio, files, strict=True)
+            if audio and file is None and (self.synthetic or not Path(audio).is_file())
+        ]
         where = ", perhaps with the cache folder" if self.synthetic else ""
-        return Problem(
-            str(place), f"was removed after the corpus was opened{where}; open the corpus again to use its words"
-        )
+        what = f"was removed after the corpus was opened{where}; open the corpus again to use its words"
+        raise_any(Problem(str(place), what) for place in lost)
+        return tuple(() if file is None else read_word_file(file) for file in files)
 
     def which(self, part: str) -> list[int]:
         """Return the indices of a part's utterances.
@@ -170,15 +166,13 @@ class Corpus:
         path : str or Path
             The file; one that exists is replaced.
         """
-        written = {name: self._state_segments(y) for name, y in zip(self.utterances, self.labels, strict=True)}
+        written = {}
+        for name, y in zip(self.utterances, self.labels, strict=True):
+            edges = np.flatnonzero(np.r_[True, np.diff(y) != 0, True]).tolist()
+            written[name] = [
+                Segment(a * FRAME_SECONDS, b * FRAME_SECONDS, self.state_names[y[a]]) for a, b in pairwise(edges)
+            ]
         write_mlf(path, written)
-
-    def _state_segments(self, y: Labels) -> list[Segment]:
-        edges = np.flatnonzero(np.r_[True, np.diff(y) != 0, True])
-        return [
-            Segment(a * FRAME_SECONDS, b * FRAME_SECONDS, self.state_names[y[a]])
-            for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-        ]
 
 
 def open_corpus(

@@ -200,11 +200,9 @@ def _write_features(
 
 def _read_transcript(u: Utterance, master: MasterLabels | None, problems: list[Problem]) -> Transcript:
     """Return the labels of an utterance; nothing if they cannot be read, which is appended to the problems."""
+    if master is not None or u.labels is None:
+        return [] if master is None else master.get(u.key, [])
     try:
-        if master is not None:
-            return master.get(u.key, [])
-        if u.labels is None:
-            return []
         return read_labels(u.labels, _phn_rate(u))
     except CorpusError as error:
         problems += error.problems

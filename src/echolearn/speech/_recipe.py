@@ -124,7 +124,8 @@ class FeatureRecipe:
 
     def of_samples(self, samples: NDArray[np.float32]) -> Frames:
         """Return the features of a recording at 16 kHz on the 16-bit scale."""
-        self._check_audio()
+        if not self.audio:
+            raise ValueError(f"samples were given, but this recogniser begins with frames ({self.describe()})")
         if frame_count(len(samples)) == 0:
             raise ValueError(f"the recording holds {len(samples)} samples, a frame needs {WINDOW_SAMPLES}")
         return self.of_frames(mfcc(samples))
@@ -147,10 +148,6 @@ class FeatureRecipe:
                 "train with normalise='running' or 'corpus' (echolearn train --normalise running) to stream"
             )
         return FeatureStream(self)
-
-    def _check_audio(self) -> None:
-        if not self.audio:
-            raise ValueError(f"samples were given, but this recogniser begins with frames ({self.describe()})")
 
 
 class _Window:

@@ -7,8 +7,9 @@ deletion beside an insertion (4 against 6), and two wrong neighbours are aligned
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -134,7 +135,7 @@ class Evaluation:
     @property
     def total(self) -> Counts:
         """Counts of all utterances together."""
-        return _sum(self.by_utterance().values())
+        return functools.reduce(Counts.plus, self.by_utterance().values(), Counts())
 
     def by_utterance(self) -> dict[str, Counts]:
         """Return the counts of each utterance, in their order."""
@@ -142,7 +143,11 @@ class Evaluation:
 
     def by_speaker(self) -> dict[str, Counts]:
         """Return the counts of each speaker, in the order of the names."""
-        return _grouped(self.by_utterance(), self.speakers)
+        sums: dict[str, Counts] = {}
+        for name, counts in self.by_utterance().items():
+            speaker = str(self.speakers[name])
+            sums[speaker] = sums.get(speaker, Counts()).plus(counts)
+        return dict(sorted(sums.items()))
 
     def by_token(self) -> dict[str, Counts]:
         """Return the counts of each phone or word in the order of the names; an insertion counts for its own token."""
@@ -272,18 +277,3 @@ def matched_pairs(first: Evaluation, second: Evaluation) -> Comparison:
         return Comparison(difference, 0.0 if same else float(np.sign(differences[0]) * np.inf), 1.0 if same else 0.0)
     statistic = float(differences.mean() / (spread / np.sqrt(len(differences))))
     return Comparison(difference, statistic, float(2 * norm.sf(abs(statistic))))
-
-
-def _sum(counts: Iterable[Counts]) -> Counts:
-    total = Counts()
-    for one in counts:
-        total = total.plus(one)
-    return total
-
-
-def _grouped(counts: Mapping[str, Counts], groups: Mapping[str, Hashable]) -> dict[str, Counts]:
-    sums: dict[str, Counts] = {}
-    for name, one in counts.items():
-        group = str(groups[name])
-        sums[group] = sums.get(group, Counts()).plus(one)
-    return dict(sorted(sums.items()))

@@ -112,14 +112,19 @@ def read_ctm(path: str | Path) -> list[Recognised]:
     return [Recognised(utterance, tuple(tokens), channel=channel) for (utterance, channel), tokens in results.items()]
 
 
+def _channel(path: str | Path, number: int, text: str) -> int:
+    if text not in _LETTERS and not _CHANNEL.fullmatch(text):
+        raise line_problem(path, number, f"the channel is {text[:20]!r}; expected 1 to 99, A or B")
+    return _LETTERS.get(text) or int(text)
+
+
 def _parsed_token(path: str | Path, number: int, line: str) -> tuple[tuple[str, int], TimedToken]:
     """Return utterance and channel, and the token of a line."""
     fields = line.split()
     if len(fields) not in (5, 6):
         raise line_problem(path, number, f"has {len(fields)} fields; {_CTM_LINE}")
     utterance, channel, start, duration, name = fields[:5]
-    if channel not in _LETTERS and not _CHANNEL.fullmatch(channel):
-        raise line_problem(path, number, f"the channel is {channel[:20]!r}; expected 1 to 99, A or B")
+    which = _channel(path, number, channel)
     for text in (start, duration):
         value = number_of(text)
         if value is None or time_problem(value):
@@ -132,8 +137,7 @@ def _parsed_token(path: str | Path, number: int, line: str) -> tuple[tuple[str, 
                 path, number, f"{fields[5][:40]!r} is no confidence; expected a number from 0 to 1, or NA"
             )
     end = float(Decimal(start) + Decimal(duration))  # exact, where a sum of doubles would miss the next token's start
-    key = (utterance, _LETTERS[channel] if channel in _LETTERS else int(channel))
-    return key, TimedToken(name, float(start), end, confidence)
+    return (utterance, which), TimedToken(name, float(start), end, confidence)
 
 
 class StmSegment(NamedTuple):
@@ -237,14 +241,12 @@ def _parsed_segment(path: str | Path, number: int, line: str) -> StmSegment:
     if len(fields) < 5:
         raise line_problem(path, number, f"has {len(fields)} fields; {_STM_LINE}")
     file, channel, speaker, start, end, *rest = fields
-    if channel not in _LETTERS and not _CHANNEL.fullmatch(channel):
-        raise line_problem(path, number, f"the channel is {channel[:20]!r}; expected 1 to 99, A or B")
+    which = _channel(path, number, channel)
     times = number_of(start), number_of(end)
     if times[0] is None or times[1] is None:
         text = start if times[0] is None else end
         raise line_problem(path, number, f"{text[:40]!r} is no time in seconds; {_STM_LINE}")
     label = rest.pop(0) if rest and rest[0].startswith("<") and rest[0].endswith(">") else ""
-    which = _LETTERS[channel] if channel in _LETTERS else int(channel)
     return StmSegment(file, which, speaker, times[0], times[1], tuple(rest), label)
 
 

@@ -78,13 +78,11 @@ class Recognised:
             problems = (token_problem(before, token) for before, token in itertools.pairwise((None, *tokens)))
             what = what or next((wrong for wrong in problems if wrong), None)
         if what is None and self.seconds is not None:
-            what = time_problem(self.seconds) or self._too_short()
+            what, last = time_problem(self.seconds), self._last_end()
+            if what is None and self.seconds < last:
+                what = f"it ends at {last} s, after its {self.seconds or 0.0} seconds"
         if what:
             raise ValueError(f"{str(self.utterance)[:60]!r} cannot be a result: {what}")
-
-    def _too_short(self) -> str | None:
-        seconds, last = self.seconds or 0.0, self._last_end()
-        return f"it ends at {last} s, after its {seconds} seconds" if seconds < last else None
 
     def _last_end(self) -> float:
         return max((token.end for token in (*self.tokens, *self.phones, *self.states)), default=0.0)

@@ -8,7 +8,7 @@ is better when the language model knows part of it, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,13 +59,13 @@ class Decoder:
         emissions: NDArray[np.float32] = scaled.astype(np.float32)
         return emissions
 
-    def search(self) -> Search:
+    def search(self, beam: float | None = None) -> Search:
         """Return a search that has taken no frame yet; it takes what `emissions` returns."""
         w = self.weights
         arcs = self.graph.weights(
             duration_weight=w.duration_weight, language_weight=w.language_weight, penalty=w.penalty
         )
-        return Search(self.graph, arcs, w.language_weight, w.beam)
+        return Search(self.graph, arcs, w.language_weight, w.beam if beam is None else beam)
 
     def decode(self, probabilities: Array, *, confidences: bool = False) -> list[Token]:
         """Return the tokens of one utterance; where the beam has lost every path that can end, it is left out."""
@@ -73,26 +73,22 @@ class Decoder:
             lattice = self.lattice(probabilities)
             return lattice.confidences(lattice.best, self.weights.confidence_scale)
         emissions = self.emissions(probabilities)
-        search = self.search()
-        search.advance(emissions)
-        tokens, score = search.best()
-        if score == -np.inf and np.isfinite(search.beam):
-            search = self._without_beam().search()
+        for beam in (self.weights.beam, np.inf):
+            search = self.search(beam)
             search.advance(emissions)
             tokens, score = search.best()
+            if score > -np.inf:
+                break
         return tokens
 
     def lattice(self, probabilities: Array, *, beam: float = LATTICE_BEAM) -> Lattice:
         """Return all paths that the search has kept whose scores are at most `beam` below that of the best one."""
         emissions = self.emissions(probabilities)
-        lattice = build_lattice(self.search(), emissions, penalty=self.weights.penalty, beam=beam)
-        if not len(lattice.start) and np.isfinite(self.weights.beam):
-            search = self._without_beam().search()
-            lattice = build_lattice(search, emissions, penalty=self.weights.penalty, beam=beam)
+        for search_beam in (self.weights.beam, np.inf):
+            lattice = build_lattice(self.search(search_beam), emissions, penalty=self.weights.penalty, beam=beam)
+            if len(lattice.start):
+                break
         return lattice
-
-    def _without_beam(self) -> Decoder:
-        return replace(self, weights=replace(self.weights, beam=np.inf))
 
 
 def scaled_logarithms(probabilities: Array, priors: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:

@@ -292,7 +292,10 @@ def word_graph(
             for ways_in in copies[word, end]:
                 builder.add_arcs(_at(anchors[history]), ways_in, language=score)
     if silence is not None:
-        _add_pauses(builder, anchors.values(), by_name[silence])
+        for anchor in anchors.values():
+            ways_in, ways_out = builder.add_phone(by_name[silence])
+            builder.add_arcs(_at(anchor), ways_in)
+            builder.add_arcs(ways_out, _at(anchor))
     return builder.build(anchors[model.state((START,))], words)
 
 
@@ -305,14 +308,6 @@ def _add_chain(builder: GraphBuilder, phones: Sequence[PhoneModel], end: int, to
         ways = ways_out
     builder.add_arcs(ways, _at(end), token=token)
     return first
-
-
-def _add_pauses(builder: GraphBuilder, anchors: Iterable[int], model: PhoneModel) -> None:
-    """Add a silence that may be spoken at each anchor."""
-    for anchor in anchors:
-        ways_in, ways_out = builder.add_phone(model)
-        builder.add_arcs(_at(anchor), ways_in)
-        builder.add_arcs(ways_out, _at(anchor))
 
 
 @dataclass

@@ -127,16 +127,19 @@ class Recognizer:
         Recognizer
             A recogniser of these words. It keeps the weights of the decoder of words, if there was one.
         """
-        old = self.words
-        if lexicon is None and old is None:
+        if language_model is None and self.words is not None:
+            language_model = self.words.language_model
+        return self._with(self._lexicon() if lexicon is None else lexicon, language_model)
+
+    def _lexicon(self) -> Lexicon:
+        if self.words is None:
             raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
-        model = language_model if language_model is not None or old is None else old.language_model
-        if lexicon is None:
-            assert old is not None
-            lexicon = old.lexicon
-        new = word_task(self.phones, lexicon, model)
-        weights = self.phones.weights if old is None else old.weights
-        return Recognizer(self.model, self.phones, replace(new, weights=weights), self.features)
+        return self.words.lexicon
+
+    def _with(self, lexicon: Lexicon, language_model: NGramModel | None) -> Recognizer:
+        task = word_task(self.phones, lexicon, language_model)
+        weights = self.phones.weights if self.words is None else self.words.weights
+        return Recognizer(self.model, self.phones, replace(task, weights=weights), self.features)
 
     def with_word_list(self, words: Iterable[str], *, repeat: bool = True) -> Recognizer:
         """Return a recogniser of a few words, all of the same probability.
@@ -153,11 +156,8 @@ class Recognizer:
         Recognizer
             A recogniser of these words.
         """
-        if self.words is None:
-            raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
-        lexicon = self.words.lexicon.restricted(words)
-        task = word_task(self.phones, lexicon, word_list(lexicon.words, repeat=repeat))
-        return Recognizer(self.model, self.phones, replace(task, weights=self.words.weights), self.features)
+        lexicon = self._lexicon().restricted(words)
+        return self._with(lexicon, word_list(lexicon.words, repeat=repeat))
 
     def recognize(
         self,
@@ -258,9 +258,7 @@ class Recognizer:
         list of (str, float)
             The text and log score of each hypothesis, the best one first. The texts of phones include silences.
         """
-        decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
-        assert decoder is not None
-        lattice = decoder.lattice(self.probabilities([self.inputs(utterance)])[0])
+        lattice = self._decoder(words).lattice(self.probabilities([self.inputs(utterance)])[0])
         return [(" ".join(hypothesis.tokens), hypothesis.score) for hypothesis in lattice.nbest(n)]
 
     def probabilities(self, inputs: Sequence[Frames]) -> list[Array]:
@@ -342,8 +340,7 @@ class Recognizer:
         """
         if not isinstance(self.model, ESNClassifier):
             raise ValueError(f"a {type(self.model).__name__} cannot stream; fit a single ESNClassifier to stream")
-        decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
-        assert decoder is not None
+        decoder = self._decoder(words)
         return RecognitionStream(
             self.model.stream(warm_up="cold"),
             self.features,
@@ -372,6 +369,10 @@ class Recognizer:
         check_arrays(entries_of(tensors), facts)
         _restored(dict(tensors), from_json(to_json(facts)))
         write_tensors(place, tensors, facts, RECOGNIZER)
+
+    def _decoder(self, words: bool | None) -> Decoder:
+        """Return the decoder of words, if they are wanted, or else that of phones."""
+        return (self.word_decoder if self._wants_words(words) else None) or self.phone_decoder
 
     def _wants_words(self, words: bool | None) -> bool:
         if words and self.words is None:

@@ -144,16 +144,10 @@ class Search:
         self.record = np.full(n, -1, dtype=np.int64)
         self.records = np.empty((1024, 4), dtype=np.int64)
         self.scores[self.graph.start] = 0.0
-        self._follow_start()
-
-    def _follow_start(self) -> None:
-        """Reach the anchors of shorter histories before the first frame."""
-        g, emitting = self.graph, self.graph.emitting
-        for u in range(emitting, len(g.emission)):
-            for arc in range(g.first[u], g.first[u + 1]):
-                v = g.target[arc]
-                if v >= emitting and self.scores[u] + self.weights[arc] > self.scores[v]:
-                    self.scores[v] = self.scores[u] + self.weights[arc]
+        # The anchors of shorter histories are reached before the first frame, and leave no record.
+        routes, carried, completed = self.graph.routes(self.weights), self.record.copy(), np.empty(n, dtype=np.int32)
+        for u in range(self.graph.emitting, n):
+            _pass_on(u, routes, self.scores, self.record, carried, completed)
 
     def advance(self, frames: NDArray[np.float32]) -> None:
         """Take more frames of scaled log probabilities (n_frames, n_states)."""

@@ -49,20 +49,15 @@ class SegmentClassifier:
         """Return the most probable phone of each segment (first frame, frame after its last) of an utterance."""
         states = _states(self.models)
         frames = scaled_logarithms(probabilities, self.priors, self.prior_exponent)
-        durations = np.maximum(self._padded_durations(), math.log(MIN_PROBABILITY))
+        durations = np.full((len(self.durations), max(map(len, self.durations))), math.log(MIN_PROBABILITY))
+        for row, one in zip(durations, self.durations, strict=True):
+            row[: len(one)] = np.maximum(one, math.log(MIN_PROBABILITY))
         phones = []
         for start, end in bounds:
             lasting = durations[:, min(end - start, durations.shape[1]) - 1]
             scores = _segment_scores(frames[start:end], *states) + lasting
             phones.append(self.models[int(np.argmax(scores))].name)
         return phones
-
-    def _padded_durations(self) -> NDArray[np.float64]:
-        """Return the durations of all phones as one array, with -inf where there is none."""
-        padded = np.full((len(self.durations), max(len(one) for one in self.durations)), -np.inf)
-        for row, one in zip(padded, self.durations, strict=True):
-            row[: len(one)] = one
-        return padded
 
 
 def learn_segments(labels: Sequence[Array], names: Sequence[str]) -> SegmentClassifier:

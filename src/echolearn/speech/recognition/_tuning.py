@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from echolearn.display.progress import StageProgress
@@ -167,7 +166,7 @@ def calibrate(
 def confidence_quality(references: References, recognised: Hypotheses) -> ConfidenceQuality:
     """Measure confidences against what was spoken; silences do not count."""
     values: list[float] = []
-    is_right: list[bool] = []
+    spoken_so: list[bool] = []
     for name, tokens in recognised.items():
         counted = [token for token in tokens if token.name not in SILENCES]
         pairs = align_tokens(
@@ -177,12 +176,8 @@ def confidence_quality(references: References, recognised: Hypotheses) -> Confid
             if token.confidence is None:
                 raise ValueError(f"the token {token.name!r} of {name!r} has none; decode with confidences=True")
             values.append(token.confidence)
-        is_right.extend(spoken == hypothesis for spoken, hypothesis in pairs if hypothesis is not None)
-    return _quality(np.array(values, dtype=float), np.array(is_right, dtype=np.bool_))
-
-
-def _quality(values: NDArray[np.float64], is_right: NDArray[np.bool_]) -> ConfidenceQuality:
-    """Return the measures from the confidence of every token and whether it is right."""
+        spoken_so.extend(spoken == hypothesis for spoken, hypothesis in pairs if hypothesis is not None)
+    is_right = np.array(spoken_so, dtype=np.bool_)
     right, wrong = int(is_right.sum()), int((~is_right).sum())
     if not right or not wrong:
         return ConfidenceQuality(right, wrong, float("nan"), float("nan"))
