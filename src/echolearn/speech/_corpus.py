@@ -289,18 +289,18 @@ def _from_audio(
     if labels is not None:
         master, missing = match_labels(utterances, read_mlf(labels), labels)
         files = replace(files, problems=files.problems + missing)
-    prepared = prepare(files, cache, master=master, normalise=normalise, progress=progress)
+    features, frame_labels, phones = prepare(files, cache, master=master, normalise=normalise, progress=progress)
     return Corpus(
         name=word,
-        features=prepared.features,
-        labels=prepared.labels,
+        features=features,
+        labels=frame_labels,
         split=tuple(u.part for u in utterances),
         utterances=tuple(u.name for u in utterances),
         speakers=tuple(u.speaker for u in utterances),
-        state_names=state_names(prepared.phones),
+        state_names=state_names(phones),
         notes=tuple(files.notes),
         audio=tuple(str(u.audio) for u in utterances),
-        recipe=FeatureRecipe(normalise=normalise, scale=prepared.features.scale),
+        recipe=FeatureRecipe(normalise=normalise, scale=features.scale),
     )
 
 

@@ -15,7 +15,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -93,13 +92,7 @@ def _problem(error: OSError, parent: Path) -> Problem:
     )
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """The features and labels of a corpus, as `prepare` returns them."""
-
-    features: FrameList
-    labels: list[Labels]
-    phones: tuple[str, ...]
+Prepared = tuple[FrameList, list[Labels], tuple[str, ...]]  # features and labels of each utterance, and the phones
 
 
 def prepare(
@@ -262,7 +255,7 @@ def _open(folder: Path, utterances: Sequence[Utterance], normalise: str) -> Prep
     except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
         what = f"is damaged ({error}); remove the folder, it will be made again"
         raise CorpusError.one(folder, what) from error
-    return Prepared(features, np.split(np.array(labels), np.cumsum(lengths)[:-1]), phones)
+    return features, np.split(np.array(labels), np.cumsum(lengths)[:-1]), phones
 
 
 def _read_description(folder: Path, utterances: int) -> tuple[list[int], tuple[str, ...]]:

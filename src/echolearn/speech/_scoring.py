@@ -161,27 +161,17 @@ class Evaluation:
         """Return the number of errors of each pair (true token, recognised token), where None is no token."""
         return Counter(pair for pairs in self.alignments.values() for pair in pairs if pair[0] != pair[1])
 
-    def interval(self, *, random_state: int = 0) -> Interval:
-        """Return the error rate with its 95 % interval by a bootstrap over speakers.
+    def interval(self) -> Interval:
+        """Return the error rate with its 95 % interval by a bootstrap over speakers; one speaker: 0 to infinity.
 
         Speakers are drawn, not utterances, because errors of one speaker resemble each other; with utterances the
         interval would be too narrow.
-
-        Parameters
-        ----------
-        random_state : int, default 0
-            Seed of the draws.
-
-        Returns
-        -------
-        Interval
-            The rate and its interval. With a single speaker the interval is from 0 to infinity.
         """
         rate = self.total.error_rate
         groups = list(self.by_speaker().values())
         if len(groups) < 2:
             return Interval(rate, 0.0, float("inf"))
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(0)
         drawn = rng.integers(len(groups), size=(BOOTSTRAP_DRAWS, len(groups)))
         errors = np.array([counts.errors for counts in groups])[drawn].sum(axis=1)
         reference = np.array([counts.reference for counts in groups])[drawn].sum(axis=1)

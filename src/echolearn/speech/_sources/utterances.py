@@ -51,7 +51,9 @@ def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict
     audio: dict[str, Path] = {}
     labels: dict[str, Path] = {}
     # Of an utterance that is there as .wav and as .sph the former is read, in the order of AUDIO_ENDINGS.
-    for path in sorted((path for path in root.rglob("*") if path.is_file()), key=_by_ending):
+    order = {ending: k for k, ending in enumerate(AUDIO_ENDINGS)}
+    found = (path for path in root.rglob("*") if path.is_file())
+    for path in sorted(found, key=lambda path: (order.get(path.suffix.lower(), len(order)), path)):
         key, ending = path.relative_to(root).with_suffix("").as_posix().lower(), path.suffix.lower()
         # Some copies of TIMIT hold SA1.WAV (SPHERE) and a converted SA1.WAV.wav side by side.
         key = key.removesuffix(".wav")
@@ -94,11 +96,6 @@ def match_labels(
         if u.key not in labels
     ]
     return labels, problems
-
-
-def _by_ending(path: Path) -> tuple[int, Path]:
-    ending = path.suffix.lower()
-    return AUDIO_ENDINGS.index(ending) if ending in AUDIO_ENDINGS else len(AUDIO_ENDINGS), path
 
 
 def _path_names(key: str) -> list[str]:

@@ -100,34 +100,25 @@ class GraphBuilder:
         self.anchors.append(self.add_node(NONE))
         return self.anchors[-1]
 
-    def add_arc(
-        self, source: int, target: int, *, duration: float = 0.0, language: float = 0.0, token: int = NONE
-    ) -> None:
-        """Add an arc; one of probability zero is left out."""
-        if duration + language > -math.inf:
-            self._arcs += np.array((source, target, duration, language, token), dtype=_ARC_FIELDS).tobytes()
-
     def add_arcs(self, ways: Ways, into: Ways, *, language: float = 0.0, token: int = NONE) -> None:
         """Add an arc from each of some ways out to each of some ways in; those of probability zero are left out."""
-        if language > -math.inf:
-            source, target = np.repeat(ways.nodes, len(into.nodes)), np.tile(into.nodes, len(ways.nodes))
-            duration = np.add.outer(ways.weights, into.weights).ravel()
-            self._append(source, target, duration, language=language, token=token)
+        source, target = np.repeat(ways.nodes, len(into.nodes)), np.tile(into.nodes, len(ways.nodes))
+        self.add_pairs(source, target, np.add.outer(ways.weights, into.weights).ravel(), language, token)
 
-    def _append(
+    def add_pairs(
         self,
         source: NDArray[np.int32],
         target: NDArray[np.int32],
         duration: NDArray[np.float64],
-        *,
-        language: float,
-        token: int,
+        language: float = 0.0,
+        token: int = NONE,
     ) -> None:
-        """Append arcs of the same language score and token."""
-        arcs = np.empty(len(source), dtype=_ARC_FIELDS)
-        arcs["source"], arcs["target"], arcs["duration"] = source, target, duration
-        arcs["language"], arcs["token"] = language, token
-        self._arcs += arcs.tobytes()
+        """Add arcs of the same language score and token, unless their probability is zero."""
+        if language > -math.inf:
+            arcs = np.empty(len(source), dtype=_ARC_FIELDS)
+            arcs["source"], arcs["target"], arcs["duration"] = source, target, duration
+            arcs["language"], arcs["token"] = language, token
+            self._arcs += arcs.tobytes()
 
     def add_phone(self, model: PhoneModel) -> tuple[Ways, Ways]:
         """Add the states of a phone; return its ways in and out."""
@@ -136,7 +127,7 @@ class GraphBuilder:
         _, labels, (source, target, duration), ways_in, ways_out = self._templates[id(model)]
         base = np.int32(len(self._emission) // 4)
         self._emission += labels
-        self._append(source + base, target + base, duration, language=0.0, token=NONE)
+        self.add_pairs(source + base, target + base, duration)
         return Ways(ways_in.nodes + base, ways_in.weights), Ways(ways_out.nodes + base, ways_out.weights)
 
     def build(self, start: int, tokens: Sequence[str]) -> Graph:
@@ -231,7 +222,7 @@ def _add_histories(builder: GraphBuilder, model: NGramModel) -> dict[History, in
     for history, anchor in anchors.items():
         builder.final[anchor] = model.score(history, END)
         if history:
-            builder.add_arc(anchor, anchors[history[1:]], language=model.backoff.get(history, 0.0))
+            builder.add_arcs(_at(anchor), _at(anchors[history[1:]]), language=model.backoff.get(history, 0.0))
     return anchors
 
 

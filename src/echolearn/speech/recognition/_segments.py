@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -90,7 +90,6 @@ def segment_error(
     names: Sequence[str],
     *,
     phone_map: PhoneMap | None = None,
-    ignore: Collection[str] = SILENCES,
 ) -> float:
     """Return the share of phones that are not recognised where their boundaries are known; NaN if none counts."""
     phone_map = phone_map or {}
@@ -99,7 +98,7 @@ def segment_error(
         counted = [
             (phone, start, end)
             for phone, start, end in phone_segments(y, names)
-            if phone not in ignore and phone_map.get(phone, phone) not in (None, *ignore)
+            if phone not in SILENCES and phone_map.get(phone, phone) not in (None, *SILENCES)
         ]
         phones = classifier.classify(P, [(start, end) for _, start, end in counted])
         total += len(counted)
