@@ -134,7 +134,7 @@ def train_aligner(
     """Return a model trained on utterances and their phones; the parameters are those of `align`."""
     names = [phone_names(t) for t in transcripts]
     _check(features, names, phones)
-    flat = flat or any(not _timed(t) for t in transcripts)
+    flat = flat or not all(isinstance(item, Segment) for t in transcripts for item in t)
     frames = np.concatenate(list(features))
     labels = np.concatenate(
         [_first_labels(len(X), t, phones, flat) for X, t in zip(features, transcripts, strict=True)]
@@ -229,17 +229,9 @@ class Aligner:
 
 def _check(features: Sequence[Frames], names: Sequence[Sequence[str]], phones: Sequence[str]) -> None:
     """Raise one error with every utterance that is too short and every unknown phone."""
-    lengths = [len(X) for X in features]
-    short = [
-        problem
-        for k, (length, spoken) in enumerate(zip(lengths, names, strict=True))
-        for problem in too_few_frames(length, spoken, f"utterance {k}")
-    ]
+    given = enumerate(zip(features, names, strict=True))
+    short = [problem for k, (X, spoken) in given for problem in too_few_frames(len(X), spoken, f"utterance {k}")]
     raise_any(short + [p for k, spoken in enumerate(names) for p in unknown_phones(spoken, phones, f"utterance {k}")])
-
-
-def _timed(transcript: Transcript) -> bool:
-    return all(isinstance(item, Segment) for item in transcript)
 
 
 def _first_labels(T: int, transcript: Transcript, phones: Sequence[str], flat: bool) -> NDArray[np.int64]:
@@ -316,15 +308,9 @@ class Mixtures:
     @classmethod
     def flat(cls, states: int, mean: Floats, variance: Floats) -> Mixtures:
         """Return the same single Gaussian for every state; 1 % of its variance is the floor of all variances."""
-        shape = (states, 1, len(mean))
         floor = np.maximum(VARIANCE_FLOOR * variance, 1e-8)
-        spread = np.maximum(variance, floor)
-        return cls(
-            np.zeros((states, 1)),
-            np.broadcast_to(mean, shape).copy(),
-            np.broadcast_to(spread, shape).copy(),
-            floor,
-        )
+        means, variances = (np.tile(one, (states, 1, 1)) for one in (mean, np.maximum(variance, floor)))
+        return cls(np.zeros((states, 1)), means, variances, floor)
 
     def component_log_densities(self, X: Frames, states: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return log w + log N(x; m, v) of every component: (T, M, len(states)); the square is multiplied out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from io import BufferedReader
 from math import gcd
 from os import PathLike
 from pathlib import Path
@@ -180,34 +181,29 @@ def _promised_samples(path: Path) -> int | None:
         with path.open("rb") as file:
             head = file.read(16)
             if head.startswith(b"NIST_1A"):
-                return _sphere_samples(head + file.read(4080))
+                match = re.search(rb"^sample_count\s+-i\s+(\d+)", head + file.read(4080), flags=re.MULTILINE)
+                return int(match[1]) if match else None
             if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
-                return _riff_samples(path)
+                return _riff_samples(file)
     except OSError as error:
         raise CorpusError.one(path, f"cannot be opened ({error.strerror}); check its permissions") from error
     return None
 
 
-def _sphere_samples(head: bytes) -> int | None:
-    match = re.search(rb"^sample_count\s+-i\s+(\d+)", head, flags=re.MULTILINE)
-    return int(match[1]) if match else None
-
-
-def _riff_samples(path: Path) -> int | None:
+def _riff_samples(file: BufferedReader) -> int | None:
     block = 0
-    with path.open("rb") as file:
-        file.seek(12)
-        while len(head := file.read(8)) == 8:
-            kind, size = head[:4], struct.unpack("<I", head[4:])[0]
-            if kind == b"fmt ":
-                about = file.read(min(size, 14))
-                block = int.from_bytes(about[12:14], "little")
-                file.seek(size - len(about), 1)
-            elif kind == b"data":
-                # Writers that stream leave 0 or 0xFFFFFFFF here, because they never know the size.
-                return size // block if block and size not in (0, 0xFFFFFFFF) else None
-            else:
-                file.seek(size + size % 2, 1)
+    file.seek(12)
+    while len(head := file.read(8)) == 8:
+        kind, size = head[:4], struct.unpack("<I", head[4:])[0]
+        if kind == b"fmt ":
+            about = file.read(min(size, 14))
+            block = int.from_bytes(about[12:14], "little")
+            file.seek(size - len(about), 1)
+        elif kind == b"data":
+            # Writers that stream leave 0 or 0xFFFFFFFF here, because they never know the size.
+            return size // block if block and size not in (0, 0xFFFFFFFF) else None
+        else:
+            file.seek(size + size % 2, 1)
     return None
 
 

@@ -67,41 +67,31 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
     >>> mfcc(1000 * np.random.default_rng(0).standard_normal(16_000).astype(np.float32)).shape
     (98, 13)
     """
+    return _computed("Mfcc", samples, CEPSTRA)
+
+
+def _computed(kind: str, samples: NDArray[np.float32], columns: int) -> Frames:
+    """Return features of kaldi-native-fbank: Mfcc, or Fbank with the energy first."""
     import kaldi_native_fbank as knf
 
-    options = knf.MfccOptions()
-    options.frame_opts.samp_freq = RATE_HZ
-    options.frame_opts.dither = 0.0
-    options.frame_opts.snip_edges = True
-    options.num_ceps = CEPSTRA
-    options.use_energy = True
-    # Digital silence has no logarithm; one count of a 16-bit sample is below any recording.
-    options.energy_floor = 1.0
-    computer = knf.OnlineMfcc(options)
-    computer.accept_waveform(float(RATE_HZ), samples.tolist())
-    computer.input_finished()
-    count = computer.num_frames_ready
-    if count == 0:
-        return np.empty((0, CEPSTRA), dtype=np.float32)
-    return np.stack([computer.get_frame(i) for i in range(count)]).astype(np.float32, copy=False)
-
-
-def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames]:
-    """Return the log energy of each frame and of its 23 mel bands, from which `mfcc` computes its cepstra."""
-    import kaldi_native_fbank as knf
-
-    options = knf.FbankOptions()
+    options = getattr(knf, f"{kind}Options")()
     options.frame_opts.samp_freq = RATE_HZ
     options.frame_opts.dither = 0.0
     options.frame_opts.snip_edges = True
     options.mel_opts.num_bins = MEL_BANDS
     options.use_energy = True
+    # Digital silence has no logarithm; one count of a 16-bit sample is below any recording.
     options.energy_floor = 1.0
-    computer = knf.OnlineFbank(options)
+    computer = getattr(knf, f"Online{kind}")(options)
     computer.accept_waveform(float(RATE_HZ), samples.tolist())
     computer.input_finished()
     rows = [computer.get_frame(i) for i in range(computer.num_frames_ready)]
-    energies = np.stack(rows).astype(np.float32) if rows else np.empty((0, MEL_BANDS + 1), np.float32)
+    return np.stack(rows).astype(np.float32, copy=False) if rows else np.empty((0, columns), np.float32)
+
+
+def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames]:
+    """Return the log energy of each frame and of its 23 mel bands, from which `mfcc` computes its cepstra."""
+    energies = _computed("Fbank", samples, MEL_BANDS + 1)
     return energies[:, 0], energies[:, 1:]
 
 

@@ -153,7 +153,12 @@ def _build(
     (folder / "corpus.json").write_text(json.dumps({"lengths": lengths, "phones": phones}), encoding="utf-8")
     if not states:
         features = _map_features(folder, utterances, lengths, normalise).without_context()
-        labels = aligned_labels(features, transcripts, phones, _training(utterances), progress)
+        train = _training(utterances)
+        chosen = train[:: max(1, -(-sum(lengths[k] for k in train) // ALIGNER_FRAMES))]
+        given = [features[k] for k in chosen], [transcripts[k] for k in chosen]
+        aligner = train_aligner(*given, phones, mixtures=ALIGNER_MIXTURES, progress=progress)
+        names = [phone_names(transcript) for transcript in transcripts]
+        labels = [one.labels for one in aligner.align_all(features, names, progress)]
     with (folder / "labels.npy").open("wb") as output:
         np.save(output, np.concatenate(labels))
         output.flush()
@@ -240,7 +245,12 @@ def _map_features(folder: Path, utterances: Sequence[Utterance], lengths: Sequen
 
 def _open(folder: Path, utterances: Sequence[Utterance], normalise: str) -> Prepared:
     try:
-        lengths, phones = _read_description(folder, len(utterances))
+        description = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+        lengths, phones = description["lengths"], description["phones"]
+        if len(lengths) != len(utterances) or not all(type(n) is int and n > 0 for n in lengths):
+            raise ValueError(f"lengths of {len(lengths)} utterances for {len(utterances)}")
+        if not phones or not all(isinstance(phone, str) for phone in phones):
+            raise ValueError("its phones are not words")
         labels = np.load(folder / "labels.npy", mmap_mode="r", allow_pickle=False)
         states = len(state_names(phones))
         if (
@@ -255,18 +265,7 @@ def _open(folder: Path, utterances: Sequence[Utterance], normalise: str) -> Prep
     except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
         what = f"is damaged ({error}); remove the folder, it will be made again"
         raise CorpusError.one(folder, what) from error
-    return features, np.split(np.array(labels), np.cumsum(lengths)[:-1]), phones
-
-
-def _read_description(folder: Path, utterances: int) -> tuple[list[int], tuple[str, ...]]:
-    """Return the number of frames of each utterance, and the phones."""
-    description = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-    lengths, phones = description["lengths"], description["phones"]
-    if len(lengths) != utterances or not all(type(n) is int and n > 0 for n in lengths):
-        raise ValueError(f"lengths of {len(lengths)} utterances for {utterances}")
-    if not phones or not all(isinstance(phone, str) for phone in phones):
-        raise ValueError("its phones are not words")
-    return lengths, tuple(phones)
+    return features, np.split(np.array(labels), np.cumsum(lengths)[:-1]), tuple(phones)
 
 
 def has_states(transcripts: Sequence[Transcript]) -> bool:
@@ -302,25 +301,3 @@ def mlf_labels(transcript: Transcript, length: int, phones: Sequence[str], file:
     elif edge < length and edge > 0:
         labels[edge:] = labels[edge - 1]
     return labels, problems
-
-
-def aligned_labels(
-    features: FrameList,
-    transcripts: Sequence[Transcript],
-    phones: Sequence[str],
-    train: Sequence[int],
-    progress: StageProgress | None,
-) -> list[Labels]:
-    """Return one label per frame from an aligner, trained on at most 150,000 frames of the training part alone."""
-    lengths = features.lengths()
-    stride = max(1, -(-sum(lengths[k] for k in train) // ALIGNER_FRAMES))
-    chosen = train[::stride]
-    aligner = train_aligner(
-        [features[k] for k in chosen],
-        [transcripts[k] for k in chosen],
-        phones,
-        mixtures=ALIGNER_MIXTURES,
-        progress=progress,
-    )
-    names = [phone_names(transcript) for transcript in transcripts]
-    return [one.labels for one in aligner.align_all(features, names, progress)]

@@ -134,11 +134,10 @@ class Sentence(NamedTuple):
 
 
 class SpeakerReport(TypedDict):
-    """The report of a job on one speaker: its name, numbers of frames and utterances, and a checksum of the samples."""
+    """The report of a job on one speaker: its name, number of frames, and a checksum of the samples."""
 
     speaker: str
     frames: int
-    utterances: int
     sha256: str
 
 
@@ -153,12 +152,10 @@ class SynthesisJob:
     lexicon: bool = False  # whether this job also writes the pronunciations of all words
 
     def to_json(self) -> str:
-        """Return the job as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> SynthesisJob:
-        """Return a job from the JSON text that `to_json` returned."""
         raw = json.loads(text)
         speakers = tuple(Speaker(**{**one, "voice": Voice(**one["voice"])}) for one in raw["speakers"])
         return cls(raw["root"], raw["seed"], speakers, raw["frames_per_speaker"], raw["lexicon"])
@@ -194,7 +191,7 @@ def run_job(job: SynthesisJob) -> None:
             digest.update(spoken.samples.tobytes())
             done[speaker.part] += frame_count(len(spoken.samples))
         frames = done[speaker.part] - before
-        report = SpeakerReport(speaker=speaker.name, frames=frames, utterances=count, sha256=digest.hexdigest())
+        report = SpeakerReport(speaker=speaker.name, frames=frames, sha256=digest.hexdigest())
         print(json.dumps(report), flush=True)
     if job.lexicon:  # last, because what espeak-ng says depends on what it did before
         write_lexicon(Path(job.root) / LEXICON, espeak, [speaker.voice for speaker in job.speakers])

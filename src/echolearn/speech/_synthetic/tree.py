@@ -69,7 +69,13 @@ def synthetic_tree(
     parent = Path(cache) if cache is not None else default_cache()
     tree = parent / f"synthetic-{frames}-{seed}-{key}"
     if tree.exists():
-        _check_unchanged(tree)
+        content, (count, size) = read_marker(tree), _measure(tree)
+        if (count, size) != (content.get("files"), content.get("bytes")):
+            raise CorpusError.one(
+                tree,
+                f"holds {count} files of {size} bytes, its marker says {content.get('files')} of "
+                f"{content.get('bytes')}; it was changed since: remove the folder and run again",
+            )
         return tree
     try:
         with atomic_folder(tree) as building:
@@ -198,14 +204,3 @@ def _measure(root: Path) -> tuple[int, int]:
     """Return the number and bytes of the tree's files, without the marker and what readers keep beside it."""
     sizes = [p.stat().st_size for side in ("TRAIN", "TEST") for p in (root / side).rglob("*.*")]
     return len(sizes), sum(sizes)
-
-
-def _check_unchanged(tree: Path) -> None:
-    content = read_marker(tree)
-    files, size = _measure(tree)
-    if (files, size) != (content.get("files"), content.get("bytes")):
-        raise CorpusError.one(
-            tree,
-            f"holds {files} files of {size} bytes, its marker says {content.get('files')} of "
-            f"{content.get('bytes')}; it was changed since: remove the folder and run again",
-        )

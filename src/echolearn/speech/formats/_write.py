@@ -63,7 +63,10 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
     elif kind == "json":
         write_json(path, listed)
     elif kind == "mlf":
-        write_mlf(path, _mlf_entries(listed))
+        other = [result for result in listed if result.channel != 1]
+        if other:
+            raise ValueError(f"an MLF has no channels; {other[0].utterance!r} is of channel {other[0].channel}")
+        write_mlf(path, {one.utterance: [Segment(t.start, t.end, t.name) for t in one.tokens] for one in listed})
     else:
         write_stm(path, [_stm_segment(result) for result in listed])
     return [path]
@@ -92,13 +95,6 @@ def _write_textgrids(folder: Path, results: Sequence[Recognised], level: str) ->
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, text.encode())
     return files
-
-
-def _mlf_entries(results: Sequence[Recognised]) -> dict[str, list[Segment]]:
-    other = [result for result in results if result.channel != 1]
-    if other:
-        raise ValueError(f"an MLF has no channels; {other[0].utterance!r} is of channel {other[0].channel}")
-    return {result.utterance: [Segment(t.start, t.end, t.name) for t in result.tokens] for result in results}
 
 
 def _stm_segment(result: Recognised) -> StmSegment:
