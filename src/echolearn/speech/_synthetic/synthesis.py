@@ -134,10 +134,11 @@ class Sentence(NamedTuple):
 
 
 class SpeakerReport(TypedDict):
-    """The report of a job on one speaker: its name, number of frames, and a checksum of the samples."""
+    """The report of a job on one speaker: its name, numbers of frames and utterances, and a checksum of the samples."""
 
     speaker: str
     frames: int
+    utterances: int
     sha256: str
 
 
@@ -191,7 +192,7 @@ def run_job(job: SynthesisJob) -> None:
             digest.update(spoken.samples.tobytes())
             done[speaker.part] += frame_count(len(spoken.samples))
         frames = done[speaker.part] - before
-        report = SpeakerReport(speaker=speaker.name, frames=frames, sha256=digest.hexdigest())
+        report = SpeakerReport(speaker=speaker.name, frames=frames, utterances=count, sha256=digest.hexdigest())
         print(json.dumps(report), flush=True)
     if job.lexicon:  # last, because what espeak-ng says depends on what it did before
         write_lexicon(Path(job.root) / LEXICON, espeak, [speaker.voice for speaker in job.speakers])
