@@ -104,7 +104,11 @@ def _split(utterances: list[Utterance], seed: int, root: Path) -> tuple[list[Utt
         train = [u for u in utterances if u.part == "train"]
         split, how, problems = hold_out(train, ("train", "valid"), seed, root)
         return split + [u for u in utterances if u.part == "test"], [f"no folder for valid: {how}"], problems
-    return utterances, [], _part_problems(utterances, root)
+    outside = "lies outside the folders train, valid and test that others are in; move it into one"
+    others = ", ".join(sorted(present - {""}))
+    problems = [Problem(str(u.audio), outside) for u in utterances if not u.part]
+    problems += [Problem(str(root), f"has no folder {part} beside {others}") for part in PARTS if part not in present]
+    return utterances, [], problems
 
 
 def _part_and_speaker(key: str) -> tuple[str, str]:
@@ -113,13 +117,3 @@ def _part_and_speaker(key: str) -> tuple[str, str]:
     part = next((PART_FOLDERS[f] for f in folders if f in PART_FOLDERS), "")
     others = [f for f in folders if f not in PART_FOLDERS]
     return part, others[-1] if others else "unknown"
-
-
-def _part_problems(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
-    present = {u.part for u in utterances}
-    outside = "lies outside the folders train, valid and test that others are in; move it into one"
-    return [Problem(str(u.audio), outside) for u in utterances if not u.part] + [
-        Problem(str(root), f"has no folder {part} beside {', '.join(sorted(present - {''}))}")
-        for part in PARTS
-        if part not in present
-    ]

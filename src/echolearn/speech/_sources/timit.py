@@ -1,10 +1,9 @@
 """The corpus ``timit:PATH``: TIMIT, or a part of it such as NLTK's sample.
 
 File names may be in upper or lower case, audio in SPHERE or RIFF format, and folders as on the CD or flat. The standard
-task has 462 training speakers, 50 validation
-speakers and the 24 of the core test, all without the SA sentences, which every speaker reads. The validation
-speakers are those of Kaldi, egs/timit/s5/conf/dev_spk.list; the core test is in table 3 of the corpus's readme.doc.
-A part without a speaker of either list, in flat folders, has no standard split and is divided by speaker.
+task has 462 training speakers, 50 validation speakers and the 24 of the core test, all without the SA sentences, which
+every speaker reads. The validation speakers are those of Kaldi, egs/timit/s5/conf/dev_spk.list; the core test is in
+table 3 of the corpus's readme.doc. A part without a speaker of either list, in flat folders, is divided by speaker.
 """
 
 from __future__ import annotations
@@ -80,7 +79,13 @@ def find_timit(root: str | Path, seed: int = 0, *, labels_required: bool = True)
         problems.append(Problem(str(root), what))
     if _is_sample(recordings):
         utterances, how, more = hold_out(utterances, PARTS, seed, root)
-        notes = _sample_notes(recordings, left_out["sa"], how)
+        notes = [
+            f"a part of TIMIT, such as NLTK's sample: {len({r.speaker for r in recordings})} speakers, "
+            f"{len(recordings)} utterances, none of a core "
+            "test or validation speaker, so errors on it cannot be compared with those on TIMIT",
+            f"left out {left_out['sa']} SA sentences, which every speaker reads",
+            *([how] if how else []),
+        ]
     else:
         more = [] if problems else _damage(utterances, root)
         notes = [
@@ -130,16 +135,6 @@ def _is_sample(recordings: Sequence[_Recording]) -> bool:
     speakers = {r.speaker for r in recordings}
     flat = not any(_usage(r.key) for r in recordings)
     return bool(recordings) and flat and speakers.isdisjoint(CORE_TEST | VALIDATION)
-
-
-def _sample_notes(recordings: Sequence[_Recording], sa_sentences: int, how: str) -> list[str]:
-    speakers = len({r.speaker for r in recordings})
-    return [
-        f"a part of TIMIT, such as NLTK's sample: {speakers} speakers, {len(recordings)} utterances, none of a core "
-        "test or validation speaker, so errors on it cannot be compared with those on TIMIT",
-        f"left out {sa_sentences} SA sentences, which every speaker reads",
-        *([how] if how else []),
-    ]
 
 
 def _test_speakers(recordings: Sequence[_Recording]) -> set[str]:

@@ -7,6 +7,7 @@ range of rows and columns, `[first:last]` or `[first:last,first:last]`, whose en
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -354,10 +355,7 @@ class ArkReader:
         return int.from_bytes(raw[1:], "little")
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        count = 1
-        for size in shape:
-            count *= size
-        content = self.take(count * dtype.itemsize, f"an array of shape {shape}")
+        content = self.take(math.prod(shape) * dtype.itemsize, f"an array of shape {shape}")
         return np.frombuffer(bytearray(content), dtype).reshape(shape)  # a bytearray, so that users may write to it
 
     def take(self, count: int, what: str) -> bytes:

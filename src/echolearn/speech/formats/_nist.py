@@ -269,10 +269,6 @@ def _problem(before: StmSegment | None, segment: StmSegment) -> str | None:
         return "has alternatives in braces, which are not understood; keep one of them"
     if not segment.label and segment.words and segment.words[0][0] == "<" and segment.words[0][-1] == ">":
         return f"the first word {segment.words[0][:40]!r} cannot be told from a label; write a label in front of it"
-    return _order_problem(before, segment)
-
-
-def _order_problem(before: StmSegment | None, segment: StmSegment) -> str | None:
     if before is None or before[:2] != segment[:2]:
         return None
     if segment.start < before.start:

@@ -17,7 +17,7 @@ from echolearn.display.facts import counted, one_line
 from echolearn.speech._phone_set import SILENCES, silence_of, split_state
 from echolearn.speech.recognition._graph import Graph, phone_graph, word_graph
 from echolearn.speech.recognition._lattices import Lattice, build_lattice
-from echolearn.speech.recognition._lexicon import Lexicon
+from echolearn.speech.recognition._lexicon import Lexicon, spelled_in
 from echolearn.speech.recognition._ngrams import NGramModel, estimate, word_list
 from echolearn.speech.recognition._phone_models import PhoneModel, learn_phone_models, spoken_phones
 from echolearn.speech.recognition._search import Search, Token
@@ -168,7 +168,7 @@ def learn_phone_task(labels: Sequence[Array], states: Sequence[str], *, order: i
 
 def word_task(phones: PhoneTask, lexicon: Lexicon, language_model: NGramModel | None = None) -> WordTask:
     """Return a task of words in the phones of another; without a language model any word may follow any other."""
-    spelled = lexicon.with_phones_of(phones.phone_names)
+    spelled = spelled_in(lexicon, phones.phone_names)
     model = word_list(spelled.words) if language_model is None else language_model
     if not any((word,) in model.probability for word in spelled.words):
         raise ValueError("no word of the language model is in the lexicon; are both in the same case and spelling?")

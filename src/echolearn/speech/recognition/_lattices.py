@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from echolearn.speech.recognition._search import Search, Token
-from echolearn.speech.recognition._trellis import search_trellis
+from echolearn.speech.recognition._trellis import lattice_arcs
 
 _SCORE_ROUNDING = 1e-9
 
@@ -153,9 +153,7 @@ class Lattice:
 
 def build_lattice(search: Search, frames: NDArray[np.float32], *, penalty: float, beam: float) -> Lattice:
     """Return the lattice of an utterance by a search without frames yet; it has no arcs if no path can end."""
-    trellis = search_trellis(search, frames)
-    tokens, _ = search.best()
-    frame, arcs = trellis.arcs(beam)
+    frame, arcs = lattice_arcs(search, frames, beam)
     return Lattice(
         frame=frame,
         start=arcs.start,
@@ -164,7 +162,7 @@ def build_lattice(search: Search, frames: NDArray[np.float32], *, penalty: float
         acoustic=arcs.score - search.language_weight * arcs.language + penalty * (arcs.token >= 0),
         language=arcs.language,
         tokens=search.graph.tokens,
-        best=tuple(tokens),
+        best=tuple(search.best()[0]),
         language_weight=search.language_weight,
         penalty=penalty,
     ).pruned(beam)

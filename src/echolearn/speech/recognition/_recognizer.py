@@ -30,7 +30,7 @@ from echolearn.speech._features import Frames
 from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import Decoder, PhoneTask, WordTask, word_task
 from echolearn.speech.recognition._file import NETWORK_PREFIX, check_arrays, restore_tasks, task_parts
-from echolearn.speech.recognition._lexicon import Lexicon
+from echolearn.speech.recognition._lexicon import Lexicon, restricted
 from echolearn.speech.recognition._ngrams import NGramModel, word_list
 from echolearn.speech.recognition._search import Token
 from echolearn.speech.recognition._stream import PAUSE_SECONDS, RecognitionStream, StreamSearch, pause_frames
@@ -156,7 +156,7 @@ class Recognizer:
         Recognizer
             A recogniser of these words.
         """
-        lexicon = self._lexicon().restricted(words)
+        lexicon = restricted(self._lexicon(), words)
         return self._with(lexicon, word_list(lexicon.words, repeat=repeat))
 
     def recognize(

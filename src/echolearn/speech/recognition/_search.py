@@ -164,17 +164,11 @@ class Search:
         self.frame += len(frames)
         self.offset += offset
 
-    @property
-    def final_scores(self) -> NDArray[np.float32]:
-        """Score of ending the utterance now, at each node, without the offset."""
+    def best(self) -> tuple[list[Token], float]:
+        """Return the tokens of the best path that ends now, and its log score; -inf if none can end here."""
         ended = np.full(len(self.scores), -np.inf, dtype=np.float32)
         can_end = self.graph.final > -np.inf
         ended[can_end] = self.scores[can_end] + np.float32(self.language_weight) * self.graph.final[can_end]
-        return ended
-
-    def best(self) -> tuple[list[Token], float]:
-        """Return the tokens of the best path that ends now, and its log score; -inf if none can end here."""
-        ended = self.final_scores
         node = int(np.argmax(ended))
         score = float(ended[node]) + self.offset
         return ([] if score == -np.inf else self.tokens(int(self.record[node]))), score

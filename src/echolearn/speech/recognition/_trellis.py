@@ -9,7 +9,6 @@ not lost is in it, with its score.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -32,73 +31,54 @@ class Arcs(NamedTuple):
     language: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Trellis:
-    """The nodes that were alive after each frame, those before the first frame included."""
+def lattice_arcs(search: Search, frames: NDArray[np.float32], beam: float) -> tuple[NDArray[np.int64], Arcs]:
+    """Return the frame of each anchor within the beam, with one more point for the end, and the arcs between them.
 
-    search: Search  # that has taken the frames
-    frames: NDArray[np.float32]  # (n_frames, n_states): scaled log probabilities
-    bounds: NDArray[np.int64]  # (n_frames + 2,): where the nodes after each frame begin in `node`
-    node: NDArray[np.int64]  # (n_points,): ascending within a frame, so that every arc leads to a later entry
-    score: NDArray[np.float64]  # (n_points,): of the best path to each
-
-    @property
-    def final(self) -> NDArray[np.float64]:
-        """Score of ending at each node of the graph, without the path to it."""
-        final = self.search.graph.final.astype(np.float64)
-        final[final > -np.inf] *= self.search.language_weight
-        return final
-
-    def arcs(self, beam: float) -> tuple[NDArray[np.int64], Arcs]:
-        """Return the frame of each anchor within the beam, in order, and the arcs between them, sorted by `start`.
-
-        After the last anchor there is one more point, for the end. Without a path that can end there are no arcs.
-        """
-        routes = self.search.graph.routes(self.search.weights)
-        later = _backward(routes, self.frames, self.final, self.bounds, self.node)
-        lowest = self.score[0] + later[0] - beam - _SCORE_SLACK  # the first point is the start
-        kept = (self.score + later >= lowest) & (later > -np.inf)
-        bounds = np.r_[0, np.cumsum(kept)][self.bounds]
-        node = self.node[kept]
-        ways = np.stack([self.score, later], axis=1)[kept]
-        which, values = _collapse(routes, self.frames, bounds, node, ways, lowest)
-        return self._between_anchors(bounds, node, which, values)
-
-    def _between_anchors(
-        self,
-        bounds: NDArray[np.int64],
-        node: NDArray[np.int64],
-        which: NDArray[np.int64],
-        values: NDArray[np.float64],
-    ) -> tuple[NDArray[np.int64], Arcs]:
-        """Number the anchors, add the end, and keep the best of the arcs with equal ends and token."""
-        graph = self.search.graph
-        anchor = node >= graph.emitting
-        frame = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[anchor]
-        number = np.cumsum(anchor) - 1
-        last = bounds[-2] + np.flatnonzero(graph.final[node[bounds[-2] :]] > -np.inf)
-        ends = np.stack([number[last], np.full(len(last), len(frame)), np.full(len(last), -1)], axis=1)
-        final = graph.final[node[last]].astype(np.float64)
-        which = np.concatenate([np.c_[number[which[:, 0]], number[which[:, 1]], which[:, 2]], ends])
-        values = np.concatenate([values, np.c_[self.search.language_weight * final, final]])
-        order = np.lexsort((-values[:, 0], which[:, 2], which[:, 1], which[:, 0]))
-        which, values = which[order], values[order]
-        first = np.r_[True, (np.diff(which, axis=0) != 0).any(axis=1)][: len(which)]
-        start, end, token = which[first].T
-        points = frame if len(frame) else np.zeros(1, dtype=np.int64)
-        return np.r_[points, len(self.frames)], Arcs(start, end, token, *values[first].T)
-
-
-def search_trellis(search: Search, frames: NDArray[np.float32]) -> Trellis:
-    """Let a search without frames yet take all frames of an utterance and keep what was alive."""
+    The search has taken no frame yet. Arcs are sorted by `start`; there are none if no path can end.
+    """
+    # The trellis: the nodes that are alive after each frame, those before the first one included, ascending within a
+    # frame, so that every arc leads to a later entry; and the score of the best path to each.
     nodes = [np.flatnonzero(search.scores > -np.inf)]
     scores = [search.scores[nodes[0]].astype(np.float64)]
     for t in range(len(frames)):
         search.advance(frames[t : t + 1])
         nodes.append(np.flatnonzero(search.scores > -np.inf))
         scores.append(search.scores[nodes[-1]].astype(np.float64) + search.offset)
-    bounds = np.cumsum([0, *(len(one) for one in nodes)])
-    return Trellis(search, frames, bounds, np.concatenate(nodes), np.concatenate(scores))
+    bounds, node = np.cumsum([0, *(len(one) for one in nodes)]), np.concatenate(nodes)
+    routes, score = search.graph.routes(search.weights), np.concatenate(scores)
+    final = search.graph.final.astype(np.float64)
+    final[final > -np.inf] *= search.language_weight
+    later = _backward(routes, frames, final, bounds, node)
+    lowest = score[0] + later[0] - beam - _SCORE_SLACK  # the first point is the start
+    kept = (score + later >= lowest) & (later > -np.inf)
+    bounds, node = np.r_[0, np.cumsum(kept)][bounds], node[kept]
+    which, values = _collapse(routes, frames, bounds, node, np.stack([score, later], axis=1)[kept], lowest)
+    return _between_anchors(search, bounds, node, which, values)
+
+
+def _between_anchors(
+    search: Search,
+    bounds: NDArray[np.int64],
+    node: NDArray[np.int64],
+    which: NDArray[np.int64],
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], Arcs]:
+    """Number the anchors, add the end, and keep the best of the arcs with equal ends and token."""
+    graph = search.graph
+    anchor = node >= graph.emitting
+    frame = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[anchor]
+    number = np.cumsum(anchor) - 1
+    last = bounds[-2] + np.flatnonzero(graph.final[node[bounds[-2] :]] > -np.inf)
+    ends = np.stack([number[last], np.full(len(last), len(frame)), np.full(len(last), -1)], axis=1)
+    final = graph.final[node[last]].astype(np.float64)
+    which = np.concatenate([np.c_[number[which[:, 0]], number[which[:, 1]], which[:, 2]], ends])
+    values = np.concatenate([values, np.c_[search.language_weight * final, final]])
+    order = np.lexsort((-values[:, 0], which[:, 2], which[:, 1], which[:, 0]))
+    which, values = which[order], values[order]
+    first = np.r_[True, (np.diff(which, axis=0) != 0).any(axis=1)][: len(which)]
+    start, end, token = which[first].T
+    points = frame if len(frame) else np.zeros(1, dtype=np.int64)
+    return np.r_[points, search.frame], Arcs(start, end, token, *values[first].T)
 
 
 @njit(cache=True, nogil=True)
