@@ -225,15 +225,13 @@ class FeatureStream:
         """Return the windows of the recipe: two of differences, if there are any, and the context."""
         side = self.recipe.context // 2
 
-        def first(rows: Frames) -> Frames:
-            return np.concatenate([rows[DELTA_FRAMES : len(rows) - DELTA_FRAMES], slopes(rows)], axis=1)
-
-        def second(rows: Frames) -> Frames:
-            return np.concatenate([rows[DELTA_FRAMES : len(rows) - DELTA_FRAMES], slopes(rows[:, columns:])], axis=1)
+        def sloped(rows: Frames) -> Frames:
+            inside = rows[DELTA_FRAMES : len(rows) - DELTA_FRAMES]
+            return np.concatenate([inside, slopes(rows[:, -columns:])], axis=1)
 
         def stacked(rows: Frames) -> Frames:
             count = len(rows) - 2 * side
             return np.concatenate([rows[k : k + count] for k in range(self.recipe.context)], axis=1)
 
-        differences = [_Window(DELTA_FRAMES, first), _Window(DELTA_FRAMES, second)] if self.recipe.differences else []
+        differences = [_Window(DELTA_FRAMES, sloped) for _ in range(2 * self.recipe.differences)]
         return [*differences, _Window(side, stacked)]
