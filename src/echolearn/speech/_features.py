@@ -291,10 +291,6 @@ class FrameList(Sequence[Frames]):
             rows = RunningScale(*self.scale).apply(rows) if self.running else normalised(rows, *self.scale)
         return with_context(rows, self.context)
 
-    def lengths(self) -> list[int]:
-        """Return the number of frames of each utterance."""
-        return [end - start for start, end in self.bounds]
-
     def take(self, which: Sequence[int]) -> FrameList:
         """Return the utterances with these indices."""
         return FrameList(self.frames, [self.bounds[k] for k in which], self.context, self.scale, self.running)

@@ -125,11 +125,6 @@ class PhoneTask:
         return tuple(phone.name for phone in self.phones)
 
     @property
-    def silence(self) -> str | None:
-        """The phone that stands for silence, if there is one."""
-        return silence_of(self.phone_names)
-
-    @property
     def silent_states(self) -> list[int]:
         """The states of all silences."""
         return [k for k, name in enumerate(self.states) if split_state(name)[0] in SILENCES]
@@ -152,7 +147,7 @@ class WordTask:
 
     def decoder(self, phones: PhoneTask) -> Decoder:
         """Return the decoder of words; silence may stand between them."""
-        graph = word_graph(phones.phones, self.lexicon, self.language_model, silence=phones.silence)
+        graph = word_graph(phones.phones, self.lexicon, self.language_model, silence=silence_of(phones.phone_names))
         return Decoder(graph, phones.priors, self.weights)
 
 

@@ -4,12 +4,10 @@ A stream computes features, states and the search frame by frame, so that it giv
 cut into pieces. A frame is used as soon as its features are complete. For sound this is five frames later (two
 differences over two frames each, and one frame of context), 62.5 ms after the middle of the frame.
 
-Tokens become final when no live path disagrees with them, or at a pause. Paths of a search share their beginnings. The
-latest record that all live paths go through (their common ancestor) ends the part of the hypothesis that can no longer
-change: its tokens are final. Records that no live path refers to are removed, so that memory does not grow with the
-length of a stream. At a pause, all paths that disagree with the best one about what was said before the pause are given
-up. Then the tokens before it are final at once. Whether there is a pause is looked at every tenth of a second of the
-stream, however it is cut into pieces, so that a recording gives the same tokens in one piece and in many.
+Tokens become final when no live path disagrees with them: up to the latest record that all live paths go through.
+Records that no live path refers to are removed, so that memory does not grow with the length of a stream. At a pause,
+all paths that disagree with the best one about what was said before it are given up, and the tokens before it are final
+at once. Whether there is a pause is looked at every tenth of a second of the stream, however it is cut into pieces.
 """
 
 from __future__ import annotations
