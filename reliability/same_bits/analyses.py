@@ -21,8 +21,7 @@ GENERATORS = (
 @case
 def series_of_equations(run: Run) -> Any:
     found = {name: getattr(datasets, name)(200) for name in GENERATORS}
-    noisy = datasets.laser(100, noise=0.1, digitize=True)
-    return found, noisy, datasets.mackey_glass(100, 30.0), datasets.narma(100, 30)
+    return found, datasets.mackey_glass(100, 30.0), datasets.narma(100, 30)
 
 
 @case

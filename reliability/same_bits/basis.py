@@ -42,7 +42,7 @@ HOMES = {
     "GuardedStream": ("monitoring", "diagnostics"),
     **dict.fromkeys(("open_corpus", "Corpus"), ("speech", "speech.corpus")),
     **dict.fromkeys(("mfcc", "with_differences", "with_context", "normalised"), ("speech", "speech.features")),
-    **dict.fromkeys(("FeatureRecipe", "FeatureStream"), ("speech", "speech.recipe")),
+    "FeatureRecipe": ("speech._recipe", "speech", "speech.recipe"),
     **dict.fromkeys(("read_audio", "read_channels"), ("speech", "speech.audio")),
     **dict.fromkeys(("align", "boundary_errors"), ("speech", "speech.alignment")),
     **dict.fromkeys(("Segment", "read_labels", "read_mlf", "write_mlf"), ("speech", "speech.labels")),

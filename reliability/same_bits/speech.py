@@ -257,7 +257,10 @@ def language_models(run: Run) -> Any:
     for order in (1, 2, 3):
         model = estimate(said, order=order, vocabulary=["MAYBE"])
         write_arpa(run.work / "words.arpa", model)
-        found[str(order)] = [(run.work / "words.arpa").read_text(), model.perplexity(said[:5])]
+        found[str(order)] = [
+            (run.work / "words.arpa").read_text(),
+            [model.log_probability(words) for words in said[:5]],
+        ]
         again = read_arpa(run.work / "words.arpa")
         found[f"{order}, read"] = [again.log_probability(words) for words in said[:5]]
         other = recognizer(run).with_words(language_model=again)

@@ -100,23 +100,15 @@ class CorpusError(Exception):
     Parameters
     ----------
     problems : iterable of Problem
-        All problems. The message shows the first 30.
-
-    Attributes
-    ----------
-    problems : tuple of Problem
-        All the problems, each with its file.
+        All problems, which the attribute of this name keeps. The message shows the first 30.
 
     Examples
     --------
     >>> from echolearn.exceptions import CorpusError, Problem
-    >>> error = CorpusError([Problem("a.wav", "is silent"), Problem("b.wav", "is silent")])
-    >>> print(error)
+    >>> print(CorpusError([Problem("a.wav", "is silent"), Problem("b.wav", "is silent")]))
     the corpus has 2 problems:
       a.wav: is silent
       b.wav: is silent
-    >>> error.problems[1].file
-    'b.wav'
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:

@@ -14,7 +14,8 @@ from click.testing import Result
 from echolearn import ESNClassifier, load
 from echolearn.cli.predict import open_state_network, recipe_of
 from echolearn.cli.train import errors_text, fit_and_save, part_errors
-from echolearn.speech import Corpus, FeatureRecipe, open_corpus, read_mlf
+from echolearn.speech import Corpus, open_corpus, read_mlf
+from echolearn.speech._recipe import FeatureRecipe
 from smallcorpus import STATES, arrays, write
 from toys import grouped
 

@@ -14,14 +14,13 @@ from echolearn.cluster.worker import (
     Parcel,
     Reporter,
     add,
-    advanced,
+    call,
     listed,
     unpickled,
     warnings_to,
     work,
     work_on_all_kept,
     work_on_copy,
-    work_on_kept,
 )
 from echolearn.exceptions import ClusterError
 from echolearn.execution import threads
@@ -63,18 +62,18 @@ def test_arrays_of_a_parcel_arrive_in_memory_of_their_own():
 def test_a_task_adds_its_items_over_the_places_of_their_sequences():
     X, Y = toys.echoes(sequences=3)
     parts = [X[:2], Y[:2], X[2:], Y[2:]]
-    whole = [[(0, 0, 0, len(X[0])), (2, 0, 0, len(X[2]))], [], [2]]
-    middle = [[(0, 1, 3, 7)], [], [1]]
+    whole = [(0, 0, 0, len(X[0])), (2, 0, 0, len(X[2]))], [], [2], None
+    middle = [(0, 1, 3, 7)], [], [1], None
     found = work(__version__, job(total), [whole, middle], *parts).value
     assert found == pytest.approx(2 * (X[0].sum() + X[2].sum()) + X[1][3:7].sum())
-    x, y = work(__version__, job(first), [[[(0, 1, 3, 7)], [(1, 1, 3, 7)], []]], *parts).value
+    x, y = work(__version__, job(first), [([(0, 1, 3, 7)], [(1, 1, 3, 7)], [], None)], *parts).value
     np.testing.assert_array_equal(x, X[1][3:7])
     np.testing.assert_array_equal(y, Y[1][3:7])
 
 
 def test_a_place_without_an_end_is_the_entry_itself():
     X, _ = toys.echoes(sequences=1)
-    _, y = work(__version__, job(first, per_step=False), [[[(0, 0, 0, 5)], [(1, 0, 0, None)], []]], X, [4]).value
+    _, y = work(__version__, job(first, per_step=False), [([(0, 0, 0, 5)], [(1, 0, 0, None)], [], None)], X, [4]).value
     assert y == 4
 
 
@@ -85,7 +84,7 @@ def test_sums_leave_their_terms_alone():
 
 
 def test_kept_results_are_worked_on():
-    assert work_on_kept(__version__, pickle.dumps((abs, None)), Parcel(-3)).value == 3
+    assert call(__version__, pickle.dumps((abs, None)), Parcel(-3)).value == 3
 
 
 def test_all_kept_results_are_worked_on_together():
@@ -95,13 +94,13 @@ def test_all_kept_results_are_worked_on_together():
 
 def test_a_state_advances_by_what_was_prepared():
     state = Parcel(np.array([1.0]))
-    assert advanced(__version__, pickle.dumps((np.add, None)), state, Parcel(np.array([2.0]))).value == [3.0]
+    assert call(__version__, pickle.dumps((np.add, None)), state, Parcel(np.array([2.0]))).value == [3.0]
     assert state.value == [1.0]
 
 
 def test_a_copy_of_all_parts_serves_as_the_parts_do():
     X, _ = toys.echoes(sequences=3)
-    picks = [[[(0, 1, 3, 7), (1, 0, 0, 5)], [], []]]
+    picks = [([(0, 1, 3, 7), (1, 0, 0, 5)], [], [], None)]
     parts = [X[:2], X[2:]]
     found = work_on_copy(__version__, job(total), picks, listed(*parts)).value
     assert found == work(__version__, job(total), picks, *parts).value
@@ -127,7 +126,7 @@ def test_parts_arrive_as_they_were_sent():
 
 
 def test_a_client_of_another_version_is_refused():
-    for task in (lambda: work("0.0.1", b"", []), lambda: work_on_kept("0.0.1", b"", Parcel(0))):
+    for task in (lambda: work("0.0.1", b"", []), lambda: call("0.0.1", b"", Parcel(0))):
         with pytest.raises(ClusterError, match=rf"a worker has echolearn {__version__}, the client 0\.0\.1"):
             task()
 

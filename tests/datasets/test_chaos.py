@@ -58,3 +58,28 @@ def test_nearby_lorenz_points_separate_at_the_known_rate():
         distance = np.linalg.norm(near - far, axis=1)
         rates.append(np.log(distance[-1] / distance[99]) / 8)
     assert np.mean(rates) == pytest.approx(0.906, abs=0.25)
+
+
+def circuit(t, v):
+    g = (v[0] - v[1]) / 3.44 + 4.5e-5 * np.sinh(11.6 * (v[0] - v[1]))
+    return [v[0] / 1.2 - g, g - v[2], v[1] - 0.193 * v[2]]
+
+
+def test_double_scroll_solves_its_equation():
+    start, times = [0.3, 0.1, -0.1], 0.25 * np.arange(1, 31)
+    slow = solve_ivp(circuit, (0, 8), start, method="DOP853", rtol=1e-11, atol=1e-12, t_eval=times).y.T
+    np.testing.assert_allclose(datasets.double_scroll(30, start=start, discard=0), slow, rtol=0, atol=1e-6)
+
+
+def test_laser_is_the_square_of_the_field_of_its_equations():
+    times = 0.5 * np.arange(1, 31)
+
+    def slope(t, p):
+        return [2 * (p[1] - p[0]), p[0] * (15 - p[2]) - p[1], p[0] * p[1] - 0.25 * p[2]]
+
+    slow = solve_ivp(slope, (0, 15), [1.0, 2.0, 3.0], method="DOP853", rtol=1e-11, atol=1e-12, t_eval=times).y[0] ** 2
+    found = datasets.laser(30, start=(1, 2, 3), discard=0)
+    np.testing.assert_allclose(found[:, 0], slow, rtol=0, atol=1e-3)
+    pulses = datasets.laser(2000)[:, 0]
+    peaks = (pulses[1:-1] > pulses[:-2]) & (pulses[1:-1] > pulses[2:])
+    assert 6 < 2000 / peaks.sum() < 9  # samples per pulse

@@ -222,15 +222,13 @@ def test_plots(forecaster, monkeypatch):
     pytest.importorskip("matplotlib")
     x = sines(1600)[1000:]
     x[500] += 2
-    monitor = Monitor(forecaster)
-    seen = monitor.run(x)
-    for drawn in (seen.plot(), monitor.plot()):
-        (axes,) = drawn.axes
-        assert "anomal" in axes.get_title()
-        assert axes.get_xlabel() == "step"
+    seen = Monitor(forecaster).run(x)
+    (axes,) = seen.plot().axes
+    assert "anomal" in axes.get_title()
+    assert axes.get_xlabel() == "step"
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"echolearn\[report\]"):
-        monitor.plot()
+        seen.plot()
 
 
 def test_forecasts_that_are_not_those_of_the_network_alone_are_asked_for_one_by_one(forecaster):

@@ -38,7 +38,9 @@ def made(topology, N, seed=0, connections=3, radius=0.9):
 @settings(max_examples=30, deadline=None)
 @given(sizes, seeds, st.sampled_from([t for t in TOPOLOGIES if t not in ("delay_line", "small_world")]))
 def test_every_topology_has_the_given_spectral_radius(N, seed, topology):
-    assert np.abs(np.linalg.eigvals(made(topology, N, seed))).max() == pytest.approx(0.9, rel=1e-5)
+    # the groups of a deep one share an eigenvalue, and are coupled: rounding moves it by the fourth root of an error
+    rel = 1e-3 if topology == "deep" else 1e-5
+    assert np.abs(np.linalg.eigvals(made(topology, N, seed))).max() == pytest.approx(0.9, rel=rel)
 
 
 @settings(max_examples=40, deadline=None)

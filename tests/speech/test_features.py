@@ -93,7 +93,7 @@ def utterances() -> FrameList:
 
 
 def test_items_are_slices_stacked_with_their_context(utterances: FrameList) -> None:
-    assert (len(utterances), utterances.lengths()) == (3, [5, 8, 7])
+    assert (len(utterances), [len(one) for one in utterances]) == (3, [5, 8, 7])
     np.testing.assert_array_equal(utterances[1], with_context(FRAMES[5:13]))
     np.testing.assert_array_equal(utterances[-1], with_context(FRAMES[13:]))
     np.testing.assert_array_equal(utterances.without_context()[0], FRAMES[:5])
@@ -102,7 +102,7 @@ def test_items_are_slices_stacked_with_their_context(utterances: FrameList) -> N
 def test_slices_and_choices_share_the_frames(utterances: FrameList) -> None:
     for chosen in (utterances[1:], utterances.take([1, 2])):
         assert chosen.frames is FRAMES
-        assert chosen.lengths() == [8, 7]
+        assert [len(one) for one in chosen] == [8, 7]
         np.testing.assert_array_equal(chosen[0], utterances[1])
 
 

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echolearn.speech import FeatureRecipe, normalised, with_context
+from echolearn.speech import normalised, with_context
 from echolearn.speech import with_differences as differences
 from echolearn.speech._features import MAX_MEMORY_FRAMES, PRIOR_FRAMES, RunningScale
+from echolearn.speech._recipe import FeatureRecipe
 from speechfiles import tones
 
 SCALE = (np.linspace(-1, 1, 39), np.linspace(0.5, 2, 39))

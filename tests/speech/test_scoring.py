@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from echolearn.exceptions import CorpusError
-from echolearn.speech import TIMIT_61, Counts, evaluate, matched_pairs
+from echolearn.speech import TIMIT_61, evaluate, matched_pairs
 from echolearn.speech._phone_set import fold, level_map, read_phone_map, timit_map
-from echolearn.speech._scoring import align_tokens, count
+from echolearn.speech._scoring import Counts, align_tokens, count
 
 
 def cheapest(reference, hypothesis):

@@ -11,9 +11,9 @@ import click
 
 from echolearn.cli.options import FILE, PATH, words
 from echolearn.exceptions import CorpusError
-from echolearn.speech import Counts, Evaluation, evaluate, matched_pairs, read_mlf
+from echolearn.speech import Evaluation, evaluate, matched_pairs, read_mlf
 from echolearn.speech._phone_set import SILENCES, fold, level_map, read_phone_map, split_state
-from echolearn.speech._scoring import Pair
+from echolearn.speech._scoring import Counts, Pair
 from echolearn.speech._text import line_problem, read_lines
 from echolearn.speech._transcripts import read_transcripts
 from echolearn.speech.formats import Recognised, read_ctm, read_json, read_stm, read_textgrid

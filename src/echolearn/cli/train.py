@@ -47,6 +47,7 @@ from echolearn.speech.recognition import (
     read_lexicon,
 )
 from echolearn.speech.recognition._learner import valid_part
+from echolearn.speech.recognition._lexicon import spelled_in
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
 
 SHOWN_CONFUSIONS = 8
@@ -172,7 +173,7 @@ def words_for(corpus: Corpus, lexicon: Path | None, language_model: Path | None)
     words = read_lexicon(path)
     states = {int(k) for utterance in corpus.which("train") for k in corpus.labels[utterance]}
     try:
-        words.with_phones_of(sorted({split_state(corpus.state_names[k])[0] for k in states}))
+        spelled_in(words, sorted({split_state(corpus.state_names[k])[0] for k in states}))
     except ValueError as problem:
         raise ValueError(
             f"{path}: {problem}. A phone can be learned only if it occurs in the training part: use more training data "

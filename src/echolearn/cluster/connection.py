@@ -40,10 +40,6 @@ def on(address: str | Client, security: object = None) -> Iterator[ClusterExecut
     ClusterError
         If the cluster cannot be reached, or has another version of Python or echolearn.
 
-    See Also
-    --------
-    echolearn.ESNClassifier.fit : Its parameter `engine` uses a cluster for one fit.
-
     Examples
     --------
     >>> from echolearn import ESNClassifier, cluster
@@ -110,12 +106,10 @@ def _check(client: Client) -> None:
         raise ClusterError(
             f"the scheduler at {address} has no workers after {CONNECT_SECONDS} s. Start some: dask worker {address}"
         ) from problem
-    python = platform.python_version()
+    ours = platform.python_version()
     for name, version in _on_every_machine(client, platform.python_version):
-        if version.split(".")[:2] != python.split(".")[:2]:
-            raise ClusterError(
-                f"{name} runs Python {version}, here is {python}. Use the same minor version everywhere."
-            )
+        if version.split(".")[:2] != ours.split(".")[:2]:
+            raise ClusterError(f"{name} runs Python {version}, here is {ours}. Use the same minor version everywhere.")
     for name, version in _on_every_machine(client, importlib.metadata.version, "echolearn"):
         if version != __version__:
             raise ClusterError(f"{name} has echolearn {version}, here is {__version__}. Install the same everywhere.")

@@ -15,31 +15,31 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from echolearn import __version__
-from echolearn.cluster.remote_sequences import Future, Parts, RemoteSequence, parts_of
 from echolearn.cluster.worker import (
     Entry,
     Parcel,
     Pick,
+    Place,
     add,
-    advanced,
+    call,
     listed,
     transformed,
     unpickled,
     work,
     work_on_all_kept,
     work_on_copy,
-    work_on_kept,
 )
 from echolearn.exceptions import ClusterError
-from echolearn.execution.executor import Item, Prepared
+from echolearn.execution.executor import Item, Prepared, Remote
 from echolearn.execution.threads import TERMS_PER_NODE, tree_sum
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
@@ -54,6 +54,18 @@ MAX_PARTS = 4096  # the most parts: the scheduler keeps a record of each
 MAX_CHAINED_STEPS = 64  # of a fold, until its state comes to the client: so many are repeated when it is lost
 WHOLE_MEMORY_SHARE = 0.25  # share of a worker's memory up to which it may have a copy of all the data
 TASKS_PER_THREAD = 8  # of a pass, where there are enough parts: no thread then waits long for the last tasks
+
+
+class Future(Protocol):
+    """The part of distributed.Future that is used here; distributed itself is imported only when it is needed."""
+
+    key: str
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return the result of the task."""
+
+    def done(self) -> bool:
+        """Return whether the task has ended, in whatever way."""
 
 
 class ClusterExecutor:
@@ -165,7 +177,7 @@ class ClusterExecutor:
     def _with_kept(self, function: Callable[..., object], kept: Iterable[Future]) -> list[Future]:
         """Return futures of function(result) for the kept results."""
         job = self._job(function, None, many=False)
-        return [self.submit("kept", work_on_kept, __version__, job, one) for one in kept]
+        return [self.submit("kept", call, __version__, job, one) for one in kept]
 
     def call_on_kept(self, function: Callable[[list[Any]], Result], kept: Sequence[Future]) -> Result:
         """Return function(results) of all kept results, computed on one worker."""
@@ -183,7 +195,8 @@ class ClusterExecutor:
     ) -> Result:
         """Return the state after all items; both functions run on the workers, between which only the state moves."""
         job, step = self._job(prepare, data, many=True), self._job(advance, None, many=True)
-        parts, whole = parts_of(data), self.holds(data)
+        parts, whole = Parts(), self.holds(data)
+        parts.pick(data, range(len(data.X)), [])
         ahead, states = deque[tuple[str, Future]](), deque[Future]()
         state: Parcel | Future = Parcel(start)
         taken = 0
@@ -192,7 +205,7 @@ class ClusterExecutor:
             """Submit the next step; only few of them wait at any time."""
             nonlocal state, taken
             slot, prepared = ahead.popleft()
-            state = self.submit("fold", advanced, __version__, step, state, prepared, slot=slot, priority=1)
+            state = self.submit("fold", call, __version__, step, state, prepared, slot=slot, priority=1)
             states.append(state)
             taken += 1
             if taken % MAX_CHAINED_STEPS == 0:
@@ -355,3 +368,56 @@ class ClusterExecutor:
                 f"the cluster has had no worker for {WORKERLESS_SECONDS} s or more; start some and fit again (with "
                 "checkpoint= the fit resumes after its last epoch)."
             )
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteSequence(Remote):
+    """A sequence, or its targets, on a cluster: entry `index` of a part, from row `start` on."""
+
+    executor: ClusterExecutor
+    part: Future  # of a list of arrays or targets
+    index: int
+    shape: tuple[int, ...]
+    start: int | None = 0  # None for a single target, which has no rows
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> RemoteSequence:
+        assert self.start is not None
+        start, stop, _ = rows.indices(len(self))
+        return replace(self, shape=(stop - start, *self.shape[1:]), start=self.start + start)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """Fetch the numbers to this process."""
+        whole = self.executor.result(self.part)[self.index]
+        rows = whole if self.start is None else whole[self.start : self.start + len(self)]
+        return np.asarray(rows, dtype)
+
+
+class Parts:
+    """The parts that hold some sequences, targets and weights, each once, in the order in which they were met."""
+
+    def __init__(self) -> None:
+        self.futures: list[Future] = []
+        self.numbers: dict[str, int] = {}  # of each part, by its key
+
+    def places(self, entries: Iterable[object]) -> list[Place]:
+        """Return the place of each entry; parts that were not met before are added."""
+        places: list[Place] = []
+        for entry in entries:
+            assert isinstance(entry, RemoteSequence)
+            number = self.numbers.setdefault(entry.part.key, len(self.futures))
+            if number == len(self.futures):
+                self.futures.append(entry.part)
+            stop = None if entry.start is None else entry.start + len(entry)
+            places.append((number, entry.index, entry.start or 0, stop))
+        return places
+
+    def pick(self, data: Dataset, which: Iterable[int], rest: list[object]) -> Pick:
+        """Return the places of some sequences of a dataset, of their targets and of the weights of these."""
+        which = list(which)
+        X = self.places(data.X[i] for i in which)
+        y = self.places(data.y[i] for i in which) if len(data.y) else []
+        weights = data.weights
+        return X, y, rest, None if weights is None else self.places(weights[i] for i in which)

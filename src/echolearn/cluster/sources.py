@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from echolearn.cluster.executor import ClusterExecutor
-from echolearn.cluster.remote_sequences import Future, RemoteSequence
+from echolearn.cluster.executor import ClusterExecutor, Future, RemoteSequence
 from echolearn.cluster.worker import Entry, listed
 from echolearn.execution.executor import active_executor
 from echolearn.sequences.checks import check_sequence

@@ -16,8 +16,7 @@ from uuid import uuid4
 
 from echolearn import __version__
 from echolearn.cluster import executor as executors
-from echolearn.cluster.executor import ClusterExecutor
-from echolearn.cluster.remote_sequences import Future, Parts
+from echolearn.cluster.executor import ClusterExecutor, Future, Parts
 from echolearn.cluster.worker import do_piece
 from echolearn.exceptions import ClusterError
 from echolearn.sequences.dataset import Dataset

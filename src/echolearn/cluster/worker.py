@@ -67,15 +67,9 @@ def transformed(version: str, job: bytes, part: list[Entry]) -> list[Entry]:
 def work(version: str, job: bytes, picks: list[Pick], *parts: list[Entry]) -> Parcel:
     """Return the sum over the picks of function(data, which, *rest), where the data are the picked sequences."""
     _check_version(version)
-    function, (classes, per_step, dtype, noise) = pickle.loads(job)
-
-    def one(X: list[Place], y: list[Place], rest: list[object], w: list[Place] | None = None) -> object:
-        weights = None if w is None else _take(parts, w)
-        data = Dataset(_take(parts, X), _take(parts, y), classes, per_step, dtype, weights=weights, noise=noise)
-        return function(data, np.arange(len(X)), *rest)
-
+    function, kind = pickle.loads(job)
     with as_worker():
-        return Parcel(tree_sum(one(*pick) for pick in picks))
+        return Parcel(tree_sum(function(_picked(parts, p, kind), np.arange(len(p[0])), *p[2]) for p in picks))
 
 
 def listed(*entries: Entry) -> list[Entry]:
@@ -88,11 +82,11 @@ def work_on_copy(version: str, job: bytes, picks: list[Pick], parts: list[list[E
     return work(version, job, picks, *parts)
 
 
-def work_on_kept(version: str, job: bytes, kept: Parcel) -> Parcel:
-    """Return function(result) for a result that was kept on the workers."""
+def call(version: str, job: bytes, *arguments: Parcel) -> Parcel:
+    """Return function(*arguments): of a kept result, or of the state and the next item of a fold."""
     _check_version(version)
     with as_worker():
-        return Parcel(pickle.loads(job)[0](kept.value))
+        return Parcel(pickle.loads(job)[0](*(one.value for one in arguments)))
 
 
 def work_on_all_kept(version: str, job: bytes, *kept: Parcel) -> Parcel:
@@ -102,22 +96,11 @@ def work_on_all_kept(version: str, job: bytes, *kept: Parcel) -> Parcel:
         return Parcel(pickle.loads(job)[0]([one.value for one in kept]))
 
 
-def advanced(version: str, job: bytes, state: Parcel, prepared: Parcel) -> Parcel:
-    """Return the state of a fold after one more item."""
-    _check_version(version)
-    with as_worker():
-        return Parcel(pickle.loads(job)[0](state.value, prepared.value))
-
-
 def do_piece(version: str, job: bytes, number: int, reports: str, parts: list[list[Entry]]) -> Parcel:
     """Return the result of one piece of work that is dealt whole, with all the data (see `cluster.tasks`)."""
     _check_version(version)
     piece, places = pickle.loads(job)
-    datasets = []
-    for (X, y, _, w), (classes, per_step, dtype, noise) in places:
-        weights = None if w is None else _take(parts, w)
-        data = Dataset(_take(parts, X), _take(parts, y), classes, per_step, dtype, weights=weights, noise=noise)
-        datasets.append(data)
+    datasets = [_picked(parts, pick, kind) for pick, kind in places]
     reporter = Reporter(number, reports)
     try:
         with as_worker():
@@ -201,6 +184,12 @@ def _check_version(version: str) -> None:
         raise ClusterError(f"a worker has echolearn {__version__}, the client {version}. Install the same everywhere.")
 
 
-def _take(parts: Sequence[list[Entry]], places: list[Place]) -> list[Entry]:
-    """Return the entries at these places."""
-    return [parts[k][i] if stop is None else parts[k][i][start:stop] for k, i, start, stop in places]
+def _picked(parts: Sequence[list[Entry]], pick: Pick, kind: Sequence[Any]) -> Dataset:
+    """Return the picked sequences, their targets and weights. kind: what the tasks know of the data besides."""
+
+    def taken(places: list[Place]) -> list[Entry]:
+        return [parts[k][i] if stop is None else parts[k][i][start:stop] for k, i, start, stop in places]
+
+    (X, y, _, w), (classes, per_step, dtype, noise) = pick, kind
+    weights = None if w is None else taken(w)
+    return Dataset(taken(X), taken(y), classes, per_step, dtype, weights=weights, noise=noise)

@@ -1,4 +1,4 @@
-"""Deterministic chaos in few dimensions: two flows, a map and an equation with a delay."""
+"""Deterministic chaos in few dimensions: flows, of which two are devices, a map and an equation with a delay."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from echolearn.validation import check_integer, check_number, check_positive, fi
 
 Series = NDArray[np.float64]
 Point = tuple[float, float, float]
+Slope = Callable[[float, float, float], Point]
 
 DIVERGED_VALUE = 1e6  # none of the systems here returns from so far away
 MAX_SUBSTEPS = 10**8  # of one series
@@ -25,8 +26,8 @@ def check_start(value: ArrayLike, dimensions: int) -> tuple[float, ...]:
     return tuple(x.tolist())
 
 
-def check_bounded(series: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    """Return the series (steps, dimensions) if it stayed finite."""
+def check_bounded(series: Series, name: str) -> Series:
+    """Return the series (steps, dimensions), or raise ValueError unless it stayed finite."""
     if not np.isfinite(series).all():
         raise ValueError(
             f"{name} ran off to infinity after {int(np.isfinite(series).all(axis=-1).argmin())} steps: start nearer to "
@@ -72,15 +73,8 @@ def lorenz(
     array of shape (steps, 3)
         The samples x, y, z.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the flow diverges.
-
     See Also
     --------
-    rossler : A slower chaotic flow of three dimensions.
-    lorenz_96 : A chaotic flow of any number of dimensions.
     echolearn.metrics.valid_time : How long a forecast of a chaotic series is valid.
 
     Notes
@@ -94,19 +88,16 @@ def lorenz(
     Examples
     --------
     >>> from echolearn.datasets import lorenz
-    >>> series = lorenz(1000)
-    >>> series.shape
-    (1000, 3)
     >>> lorenz(2, start=(1, 1, 1), discard=0).round(3)
     array([[1.049, 1.524, 0.973],
            [1.187, 2.089, 0.962]])
     """
-    sigma, rho, beta = (check_number(n, v) for n, v in (("sigma", sigma), ("rho", rho), ("beta", beta)))
-
-    def slope(x: float, y: float, z: float) -> Point:
-        return sigma * (y - x), x * (rho - z) - y, x * y - beta * z
-
+    slope = _lorenz_slope(*(check_number(n, v) for n, v in (("sigma", sigma), ("rho", rho), ("beta", beta))))
     return flow(slope, start, "lorenz", steps=steps, discard=discard, dt=dt, substeps=substeps)
+
+
+def _lorenz_slope(sigma: float, rho: float, beta: float) -> Slope:
+    return lambda x, y, z: (sigma * (y - x), x * (rho - z) - y, x * y - beta * z)
 
 
 def rossler(
@@ -126,30 +117,15 @@ def rossler(
 
     Parameters
     ----------
-    steps : int
-        Number of samples to return.
-    dt : float, default 0.1
-        Time between samples. A larger value makes the series harder to forecast one step ahead.
+    steps, dt, start, discard, substeps
+        As in `lorenz`.
     a, b, c : float, default 0.2, 0.2, 5.7
         The constants of the equations.
-    start : array of 3 numbers, default (1.0, 1.0, 1.0)
-        The point at time 0.
-    discard : int, default 1000
-        Number of first samples that are not returned, in which the flow approaches its attractor. Use 0 to see the
-        approach as well.
-    substeps : int, default 4
-        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
-        `dt`.
 
     Returns
     -------
     array of shape (steps, 3)
         The samples x, y, z.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the flow diverges.
 
     Notes
     -----
@@ -174,7 +150,7 @@ def rossler(
 
 
 def flow(
-    slope: Callable[[float, float, float], Point],
+    slope: Slope,
     start: ArrayLike,
     name: str,
     *,
@@ -204,6 +180,99 @@ def flow(
     return check_bounded(series, name)[discard:]
 
 
+def double_scroll(
+    steps: int,
+    *,
+    dt: float = 0.25,
+    start: ArrayLike = (0.37926545, 0.058339, -0.08167691),
+    discard: int = 400,
+    substeps: int = 10,
+) -> Series:
+    """Generate the double scroll of an electronic circuit with two diodes.
+
+    The equations, in volts, are dV1/dt = V1 / R1 - g, dV2/dt = g - I, dI/dt = V2 - R4 I, with the current through the
+    diodes g = (V1 - V2) / R2 + 2 Ir sinh(beta (V1 - V2)), R1 = 1.2, R2 = 3.44, R4 = 0.193, beta = 11.6, Ir = 2.25e-5.
+
+    Parameters
+    ----------
+    steps, dt, start, discard, substeps
+        As in `lorenz`.
+
+    Returns
+    -------
+    array of shape (steps, 3)
+        The samples V1, V2, I.
+
+    Notes
+    -----
+    The largest Lyapunov exponent is about 0.1 per unit of time: 0.096 over 1500 units (the paper gives 0.128). One
+    Lyapunov time is about 40 steps of 0.25.
+
+    References
+    ----------
+    Gauthier, Bollt, Griffith and Barbosa, Next generation reservoir computing, Nature Communications 12 (2021).
+
+    Examples
+    --------
+    >>> from echolearn.datasets import double_scroll
+    >>> double_scroll(500).shape
+    (500, 3)
+    """
+
+    def slope(v1: float, v2: float, i: float) -> Point:
+        g = (v1 - v2) / 3.44 + 2 * 2.25e-5 * math.sinh(max(-700.0, min(700.0, 11.6 * (v1 - v2))))
+        return v1 / 1.2 - g, g - i, v2 - 0.193 * i
+
+    return flow(slope, start, "double_scroll", steps=steps, discard=discard, dt=dt, substeps=substeps)
+
+
+def laser(
+    steps: int,
+    *,
+    dt: float = 0.5,
+    start: ArrayLike = (1.0, 1.0, 1.0),
+    discard: int = 1000,
+    substeps: int = 20,
+) -> Series:
+    """Generate the intensity of a far-infrared laser, as in data set A of the Santa Fe competition.
+
+    The recorded laser follows the Lorenz-Haken equations of a single-mode laser closely; they are the Lorenz equations
+    with sigma = 2, rho = 15 (the pump) and beta = 0.25, where x is the field. The intensity is x²: pulses that grow
+    until they collapse.
+
+    Parameters
+    ----------
+    steps, start, discard, substeps
+        As in `lorenz`.
+    dt : float, default 0.5
+        Time between samples; with the default there are about seven per pulse, as in the recording.
+
+    Returns
+    -------
+    array of shape (steps, 1)
+        The intensity.
+
+    Notes
+    -----
+    The largest Lyapunov exponent is about 0.18 per unit of time.
+
+    References
+    ----------
+    Haken, Analogy between higher instabilities in fluids and lasers, Physics Letters A 53 (1975). Hübner, Abraham and
+    Weiss, Dimensions and entropies of chaotic intensity pulsations in a single-mode far-infrared NH3 laser, Physical
+    Review A 40 (1989).
+
+    Examples
+    --------
+    >>> from echolearn.datasets import laser
+    >>> laser(1000).shape
+    (1000, 1)
+    """
+    slope = _lorenz_slope(2.0, 15.0, 0.25)
+    field = flow(slope, start, "laser", steps=steps, discard=discard, dt=dt, substeps=substeps)
+    return np.asarray(field[:, :1] ** 2)
+
+
 def henon(steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0, 0.0), discard: int = 100) -> Series:
     """Generate the Hénon map, a chaotic system of two dimensions in discrete time.
 
@@ -211,24 +280,17 @@ def henon(steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0
 
     Parameters
     ----------
-    steps : int
-        Number of points to return.
+    steps, discard
+        As in `lorenz`.
     a, b : float, default 1.4, 0.3
         The constants of the equations.
     start : array of 2 numbers, default (0.0, 0.0)
         The point before the first one.
-    discard : int, default 100
-        Number of first points that are not returned, in which the map approaches its attractor.
 
     Returns
     -------
     array of shape (steps, 2)
         The points x, y.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the map diverges.
 
     Notes
     -----
@@ -268,15 +330,15 @@ def mackey_glass(
     start: float = 1.2,
     discard: int = 1000,
     substeps: int = 10,
-) -> NDArray[np.float64]:
+) -> Series:
     """Generate the Mackey-Glass series, a model of the production of blood cells.
 
     The equation is dx/dt = beta x(t - tau) / (1 + x(t - tau)^power) - gamma x(t), sampled at every unit of time.
 
     Parameters
     ----------
-    steps : int
-        Number of samples to return.
+    steps, discard
+        As in `lorenz`.
     tau : float, default 17.0
         The delay, which is rounded to a multiple of 1 / substeps. The series is chaotic for tau > 16.8. The usual
         choices are 17 and 30; with 30 the series is harder to forecast.
@@ -284,8 +346,6 @@ def mackey_glass(
         The constants of the equation.
     start : float, default 1.2
         The constant value of the series before time 0.
-    discard : int, default 1000
-        Number of first samples that are not returned, in which the series approaches its attractor.
     substeps : int, default 10
         Number of solver steps per unit of time. Use more for higher accuracy.
 
@@ -293,16 +353,6 @@ def mackey_glass(
     -------
     array of shape (steps, 1)
         The samples.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the series diverges.
-
-    See Also
-    --------
-    lorenz : A chaotic flow of three dimensions.
-    echolearn.ESNForecaster : A network that forecasts such a series.
 
     Notes
     -----

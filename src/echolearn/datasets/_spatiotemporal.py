@@ -24,8 +24,8 @@ def kuramoto_sivashinsky(
 
     Parameters
     ----------
-    steps : int
-        Number of samples to return.
+    steps, discard
+        As in `lorenz`.
     length : float, default 22.0
         Circumference of the circle. The dimension of the attractor grows with it. With 22 the largest Lyapunov
         exponent is about 0.05 per unit of time.
@@ -33,8 +33,6 @@ def kuramoto_sivashinsky(
         Number of evenly spaced points at which u is sampled, at least 8. Use more for a longer circle.
     dt : float, default 0.25
         Time between samples, which is also the step of the solver.
-    discard : int, default 1000
-        Number of first samples that are not returned, in which the waves grow from noise.
     random_state : int, numpy.random.Generator or None, default 0
         Seed of the small noise that the solution starts from. Another seed gives another part of the attractor.
 
@@ -42,11 +40,6 @@ def kuramoto_sivashinsky(
     -------
     array of shape (steps, points)
         The samples.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the solution diverges (`dt` is too large).
 
     Notes
     -----
@@ -63,8 +56,6 @@ def kuramoto_sivashinsky(
     --------
     >>> from echolearn.datasets import kuramoto_sivashinsky
     >>> u = kuramoto_sivashinsky(100, points=32, discard=400)
-    >>> u.shape
-    (100, 32)
     >>> bool(abs(u.mean(axis=1)).max() < 1e-10)  # the mean over the circle is conserved
     True
     """
@@ -118,31 +109,21 @@ def lorenz_96(
 
     Parameters
     ----------
-    steps : int
-        Number of samples to return.
+    steps, discard, substeps
+        As in `lorenz`.
     dims : int, default 40
         Number of points on the circle, at least 4.
     forcing : float, default 8.0
         The constant forcing. Below about 4 the solution is periodic or constant.
     dt : float, default 0.05
         Time between samples. In this model 0.05 corresponds to six hours of weather.
-    discard : int, default 1000
-        Number of first samples that are not returned, in which the solution approaches its attractor.
-    substeps : int, default 2
-        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
-        `dt`.
-    random_state : int, numpy.random.Generator or None, default 0
-        Seed of the small noise that the solution starts from. Another seed gives another part of the attractor.
+    random_state
+        As in `kuramoto_sivashinsky`.
 
     Returns
     -------
     array of shape (steps, dims)
         The samples.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the solution diverges (`dt` is too large).
 
     Notes
     -----

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from echolearn.diagnostics._plots import plot_recall, plot_singular_values
 from echolearn.diagnostics.stability import driven_states, refuse_backward
 from echolearn.display.facts import brief
+from echolearn.display.figures import BLUE, GREY, ORANGE, prepared_axes
 from echolearn.readout.ridge import solve
 from echolearn.readout.statistics import statistics_of
 from echolearn.readout.view import stack
@@ -27,9 +27,7 @@ class MemoryCapacity:
     """The result of `memory_capacity`: how well a linear readout recalls past inputs."""
 
     by_delay: Array  # r² of the input d steps ago, for each delay d from 0 on
-
-    def __repr__(self) -> str:
-        return brief(self)
+    __repr__ = brief
 
     @property
     def total(self) -> float:
@@ -38,7 +36,12 @@ class MemoryCapacity:
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
         """Plot the forgetting curve: r² by delay."""
-        return plot_recall(self.by_delay, self.total, axes)
+        axes = prepared_axes(axes)
+        axes.plot(self.by_delay, color=BLUE, linewidth=1.8)
+        axes.fill_between(np.arange(len(self.by_delay)), self.by_delay, color=BLUE, alpha=0.15, linewidth=0)
+        axes.set(xlabel="delay in steps", ylabel="$r^2$ of the recalled input", ylim=(0, 1.03), xlim=(0, None))
+        axes.set_title(f"memory capacity {self.total:.1f}", fontsize=10)
+        return axes.figure
 
 
 def memory_capacity(
@@ -72,11 +75,6 @@ def memory_capacity(
     -------
     MemoryCapacity
         r² `by_delay`, their sum `total`, and `plot()`.
-
-    See Also
-    --------
-    ranks : How many inputs a reservoir distinguishes.
-    echo : Whether a reservoir forgets its initial state.
 
     References
     ----------
@@ -119,9 +117,7 @@ class Ranks:
     kernel_values: Array  # of sequences that differ everywhere, relative to the largest
     generalisation_values: Array  # of sequences that differ only in their first steps
     tolerance: float  # singular values above it count towards a rank
-
-    def __repr__(self) -> str:
-        return brief(self)
+    __repr__ = brief
 
     @property
     def kernel(self) -> int:
@@ -135,9 +131,18 @@ class Ranks:
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
         """Plot the singular values of both kinds, and the tolerance."""
-        kernel = self.kernel_values, self.kernel
-        generalisation = self.generalisation_values, self.generalisation
-        return plot_singular_values(kernel, generalisation, self.tolerance, axes)
+        axes = prepared_axes(axes)
+        for values, rank, colour, name in (
+            (self.kernel_values, self.kernel, BLUE, "different inputs"),
+            (self.generalisation_values, self.generalisation, ORANGE, "same recent inputs"),
+        ):
+            shown = np.maximum(values, 1e-17)
+            axes.semilogy(np.arange(1, len(shown) + 1), shown, color=colour, lw=1.8, label=f"{name}: rank {rank}")
+        axes.axhline(self.tolerance, color=GREY, linewidth=1, linestyle="--")
+        axes.set(xlabel="singular value", ylabel="size, relative to the first")
+        axes.set_title(f"kernel rank {self.kernel}, generalisation rank {self.generalisation}", fontsize=10)
+        axes.legend(frameon=False, fontsize=9)
+        return axes.figure
 
 
 def ranks(
@@ -156,28 +161,20 @@ def ranks(
 
     Parameters
     ----------
-    reservoir : Reservoir
-        A reservoir whose units all run forward, without feedback.
+    reservoir, amplitude, random_state
+        As in `memory_capacity`.
     steps : int, default 50
         Length of the sequences.
     common : int, default 25
         Number of last steps that are the same for the generalisation rank: at least 1, fewer than `steps`. Inputs
         before them should be forgotten.
-    amplitude : float, default 0.5
-        The noise is uniform between minus and plus this number.
     tolerance : float, default 1e-3
         Singular values below this share of the largest count as 0.
-    random_state : int, numpy.random.Generator or None, default 0
-        For the noise.
 
     Returns
     -------
     Ranks
         The ranks `kernel` and `generalisation`, the singular values behind them, and `plot()`.
-
-    See Also
-    --------
-    memory_capacity : How well past inputs can be recalled.
 
     References
     ----------

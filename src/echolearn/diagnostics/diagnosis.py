@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from textwrap import wrap
@@ -29,19 +29,14 @@ from echolearn.fitting.settings import NetworkSettings
 from echolearn.readout.network import hidden_states
 from echolearn.readout.ridge import squared_error
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._spectrum import spectral_radius_of
+from echolearn.reservoir._spectrum import ECHO_LIMIT, spectral_radius_of
 from echolearn.validation import Array, SequencesLike
 
 MAX_FRAMES_INSPECTED = 5000  # of which states are looked at
-SATURATED_ACTIVITY, SATURATED_SHARE = (
-    0.95,
-    0.3,
-)  # |h| of a saturated unit, and the share of such states that is too much
+SATURATED_ACTIVITY, SATURATED_SHARE = 0.95, 0.3  # |h| of a saturated unit, and too large a share of such states
 CONSTANT_DEVIATION, CONSTANT_SHARE = 1e-5, 0.1  # the deviation of a unit that is constant, and the share of such units
-OVERFITTED_RATIO, NOTABLE_ERROR_SHARE = (
-    2.0,
-    0.01,
-)  # error here over that of training, if it is this share of the variance
+OVERFITTED_RATIO = 2.0  # error here over that of training
+NOTABLE_ERROR_SHARE = 0.01  # share of the variance from which on an error counts
 UNDERFITTED_ERROR_SHARE = 0.5  # share of the variance that is error in training
 OFF_SCALE_DEVIATIONS = 5.0  # mean or deviation of inputs, in units of those of the training data
 UNSCALED_DEVIATIONS = 10.0  # the same of features that are not standardised
@@ -88,11 +83,6 @@ class Diagnosis:
         return f"<p>{escape(self.summary)}</p>{table}"
 
 
-def ordered(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, most severe first."""
-    return sorted(findings, key=lambda found: SEVERITIES.index(found.severity))
-
-
 @dataclass(frozen=True, eq=False)
 class _Case:
     """A fitted estimator with data to diagnose it by. error and trivial: on these data, of the network and at best of
@@ -130,11 +120,6 @@ def diagnose(
     Diagnosis
         A `summary`, and `findings` with the most severe first. It prints as text, and as a table in a notebook.
 
-    See Also
-    --------
-    echolearn.monitoring.Monitor : Warnings about unusual frames of a stream.
-    memory_capacity : The memory of a reservoir alone.
-
     Examples
     --------
     >>> import numpy as np
@@ -161,7 +146,7 @@ def diagnose(
         raise ValueError("y has no target after the washout; there is nothing to diagnose. Give longer sequences.")
     case = _Case(esn, NetworkSettings.of(params), labelled, outcome.error(loss), outcome.trivial_error(loss))
     found = [finding for look in INSPECTIONS for finding in look(case)]
-    return Diagnosis(_summary(case), ordered(found))
+    return Diagnosis(_summary(case), sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def _summary(case: _Case) -> str:
@@ -175,23 +160,17 @@ def _summary(case: _Case) -> str:
 def _baselines(case: _Case) -> Iterator[Finding]:
     """Compare with the most frequent class, the mean and the last value; look for a lag."""
     outcome, error, trivial = case.labelled.outcome, case.error, case.trivial
+    cure = "Check that X and y belong together; then try hidden_units=500, input_scaling=1.0, or more data."
     if not case.values:
         margin = np.sqrt(trivial * (1 - trivial) / outcome.count)
         if trivial > 0 and error >= trivial - margin:
-            yield Finding(
-                "baseline",
-                "problem",
-                f"{1 - error:.1%} of the labels are right, {1 - trivial:.1%} with the most frequent one always.",
-                "Check that X and y belong together; then try hidden_units=500, input_scaling=1.0, or more data.",
-            )
+            right = f"{1 - error:.1%} of the labels are right, {1 - trivial:.1%} with the most frequent one always."
+            yield Finding("baseline", "problem", right, cure)
         return
     if error > TRIVIAL_ERROR_SHARE * trivial:
-        yield Finding(
-            "baseline",
-            "problem",
-            f"The squared error is {error / max(trivial, 1e-300):.2f} times that of always answering the mean.",
-            "Check that X and y belong together; then try hidden_units=500, input_scaling=1.0, or more data.",
-        )
+        times = error / max(trivial, 1e-300)
+        fact = f"The squared error is {times:.2f} times that of always answering the mean."
+        yield Finding("baseline", "problem", fact, cure)
         return
     if not outcome.per_step or error < NEGLIGIBLE_ERROR_SHARE * trivial:
         return
@@ -217,14 +196,11 @@ def _starts(case: _Case) -> Iterator[Finding]:
     outcome, labelled, washout = case.labelled.outcome, case.labelled, case.esn.network_.view.washout
     if not (case.values and outcome.per_step and labelled.cold):
         return
-    after = replace(
-        outcome,
-        inputs=[x[washout:] for x in outcome.inputs if len(x) > washout],
-        targets=[t[washout:] for t in outcome.targets if len(t) > washout],
-        outputs=[y[washout:] for y in outcome.outputs if len(y) > washout],
-        weights=[w[washout:] for w in outcome.weights if len(w) > washout],
+    inputs, targets, outputs, weights = (
+        [rows[washout:] for rows in sequences if len(rows) > washout]
+        for sequences in (outcome.inputs, outcome.targets, outcome.outputs, outcome.weights)
     )
-    found = cold_start(after)
+    found = cold_start(replace(outcome, inputs=inputs, targets=targets, outputs=outputs, weights=weights))
     if found is not None:
         yield Finding(
             "cold start",
@@ -315,7 +291,7 @@ def _units(case: _Case) -> Iterator[Finding]:
             f"{still:.0%} of the units hardly change (standard deviation below {CONSTANT_DEVIATION:g}).",
             f"Try input_scaling={4 * np.max(settings.input_scaling):g}, standardize=True, or tanh units.",
         )
-    limit = {"tanh": 1.0, "sigmoid": 4.0}.get(network.reservoir.activation, 1.0)
+    limit = ECHO_LIMIT.get(network.reservoir.activation, 1.0)
     radius = spectral_radius_of(network.reservoir.W_rec)
     if radius > RADIUS_RATIO * limit:
         yield Finding(
@@ -421,5 +397,4 @@ def _learning(case: _Case) -> Iterator[Finding]:
     )
 
 
-Inspection = Callable[[_Case], Iterator[Finding]]
-INSPECTIONS: tuple[Inspection, ...] = (_baselines, _starts, _fitting, _units, _memory, _inputs, _classes, _learning)
+INSPECTIONS = (_baselines, _starts, _fitting, _units, _memory, _inputs, _classes, _learning)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from echolearn.diagnostics._plots import plot_distances, plot_eigenvalues, plot_growth
 from echolearn.display.facts import brief
+from echolearn.display.figures import BLUE, GREY, ORANGE, prepared_axes
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import slope
 from echolearn.reservoir._spectrum import spectral_radius_of
@@ -54,9 +54,7 @@ class Linearised:
     """The result of `linearised`: the effect of one step of a reservoir on a small disturbance of its state."""
 
     A: sparse.csr_array  # (N, N): the derivative of eq. 1 by the state, (1 - a) I + a f' W_rec
-
-    def __repr__(self) -> str:
-        return brief(self)
+    __repr__ = brief
 
     @property
     def radius(self) -> float:
@@ -69,8 +67,19 @@ class Linearised:
         return np.asarray(np.linalg.eigvals(self.A.toarray()))
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the eigenvalues in the complex plane, with the unit circle."""
-        return plot_eigenvalues(self.eigenvalues, self.radius, axes)
+        """Plot the eigenvalues in the complex plane, with the unit circle and the circle through the largest."""
+        axes = prepared_axes(axes, (4.4, 4.4))
+        from matplotlib.patches import Circle
+
+        values, radius = self.eigenvalues, self.radius
+        axes.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
+        axes.add_patch(Circle((0, 0), radius, fill=False, color=BLUE, linewidth=1, linestyle=":"))
+        axes.scatter(values.real, values.imag, s=14, color=BLUE, alpha=0.7, linewidth=0)
+        reach = 1.1 * max(1.0, radius)
+        axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+        axes.set(xlabel="real part", ylabel="imaginary part")
+        axes.set_title(f"effective spectral radius {radius:.3f}", fontsize=10)
+        return axes.figure
 
 
 def linearised(reservoir: Reservoir, X: ArrayLike | None = None) -> Linearised:
@@ -88,11 +97,6 @@ def linearised(reservoir: Reservoir, X: ArrayLike | None = None) -> Linearised:
     -------
     Linearised
         The mean derivative A of the next state by the state, its `radius`, `eigenvalues` and `plot()`.
-
-    See Also
-    --------
-    lyapunov : The growth of a disturbance along the inputs.
-    echo : A test with two runs.
 
     Notes
     -----
@@ -127,9 +131,7 @@ class Lyapunov:
 
     growth: Array  # log |v_t| / |v_{t-1}| of the disturbance v; minus infinity after it has died out
     washout: int  # the number of first steps that do not count
-
-    def __repr__(self) -> str:
-        return brief(self)
+    __repr__ = brief
 
     @property
     def exponent(self) -> float:
@@ -137,8 +139,19 @@ class Lyapunov:
         return float(self.growth[self.washout :].mean())
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the growth at each step, and how its mean settles."""
-        return plot_growth(self.growth, self.washout, self.exponent, axes)
+        """Plot the growth at each step after the washout, and its mean so far."""
+        axes = prepared_axes(axes)
+        counted = self.growth[self.washout :]
+        steps = np.arange(self.washout, len(self.growth)) + 1
+        with np.errstate(invalid="ignore"):
+            running = np.cumsum(counted) / np.arange(1, len(counted) + 1)
+        axes.axhline(0, color=GREY, linewidth=1)
+        axes.plot(steps, counted, color=BLUE, linewidth=0.5, alpha=0.35, label="each step")
+        axes.plot(steps, running, color=ORANGE, linewidth=1.8, label="mean so far")
+        axes.set(xlabel="step", ylabel="log growth of a disturbance")
+        axes.set_title(f"largest Lyapunov exponent {self.exponent:.3f} per step", fontsize=10)
+        axes.legend(frameon=False, fontsize=9)
+        return axes.figure
 
 
 def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) -> Lyapunov:
@@ -146,8 +159,8 @@ def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) 
 
     Parameters
     ----------
-    reservoir : Reservoir
-        A reservoir whose units all run forward, without feedback.
+    reservoir
+        As in `linearised`.
     X : array of shape (n_steps, n_in)
         One sequence of inputs; some hundred steps.
     washout : int or None, default None
@@ -158,11 +171,6 @@ def lyapunov(reservoir: Reservoir, X: ArrayLike, *, washout: int | None = None) 
     -------
     Lyapunov
         The `growth` at each step, the `exponent` (its mean after the washout) and `plot()`.
-
-    See Also
-    --------
-    linearised : The derivative of one step.
-    echo : A test with two runs.
 
     Notes
     -----
@@ -202,9 +210,7 @@ class Echo:
     """The result of `echo`: the distance of two runs with the same inputs from different initial states."""
 
     distances: Array  # root mean square difference of the states, before the first step and after each
-
-    def __repr__(self) -> str:
-        return brief(self)
+    __repr__ = brief
 
     def forgotten_after(self, share: float = 1e-3) -> int | None:
         """Return after how many steps the distance is below a share of the first for good; None: not within these."""
@@ -213,8 +219,15 @@ class Echo:
         return steps if steps < len(self.distances) else None
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the distance at each step."""
-        return plot_distances(self.distances, self.forgotten_after(), axes)
+        """Plot the distance at each step, and when the initial state is forgotten."""
+        axes, after = prepared_axes(axes), self.forgotten_after()
+        axes.semilogy(np.maximum(self.distances, 1e-17), color=BLUE, linewidth=1.8)
+        if after is not None:
+            axes.axvline(after, color=ORANGE, linewidth=1, linestyle="--")
+        axes.set(xlabel="step", ylabel="distance of two runs")
+        title = "start not forgotten" if after is None else f"start forgotten after {after} steps"
+        axes.set_title(title, fontsize=10)
+        return axes.figure
 
 
 def echo(reservoir: Reservoir, X: ArrayLike, *, random_state: int | np.random.Generator | None = 0) -> Echo:
@@ -222,10 +235,10 @@ def echo(reservoir: Reservoir, X: ArrayLike, *, random_state: int | np.random.Ge
 
     Parameters
     ----------
-    reservoir : Reservoir
-        A reservoir whose units all run forward, without feedback.
-    X : array of shape (n_steps, n_in)
-        One sequence of inputs; some hundred steps.
+    reservoir
+        As in `linearised`.
+    X
+        As in `lyapunov`.
     random_state : int, numpy.random.Generator or None, default 0
         For the two initial states.
 
@@ -233,11 +246,6 @@ def echo(reservoir: Reservoir, X: ArrayLike, *, random_state: int | np.random.Ge
     -------
     Echo
         The `distances` of the two runs, `forgotten_after()` and `plot()`.
-
-    See Also
-    --------
-    lyapunov : The rate at which a small disturbance grows or decays.
-    memory_capacity : How well past inputs can be recalled.
 
     References
     ----------

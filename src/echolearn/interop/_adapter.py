@@ -30,18 +30,15 @@ FORECASTER_SETTINGS: Parameters = {"hidden_units": 5, "reservoir": {"connections
 def parameters_of(estimator: type, *, without: Iterable[str] = ()) -> Callable[[Constructor], Constructor]:
     """Return a decorator for `__init__`: it takes, stores and shows the parameters of another class beside its own.
 
-    Libraries read the signature of a constructor to find out what can be set, cloned and searched over. The signature
-    is the other class's as it is, so that a parameter that is added there is here too. without: names that the adapter
-    decides on itself.
+    Libraries read the signature to find out what can be set. without: names that the adapter decides on itself.
     """
     theirs = [p for name, p in signature(estimator).parameters.items() if name not in set(without)]
 
     def decorate(init: Constructor) -> Constructor:
-        ours = [p for p in signature(init).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        first, *ours = (p for p in signature(init).parameters.values() if p.kind is not Parameter.VAR_KEYWORD)
         names = {p.name for p in ours}
-        first, *rest = ours
-        merged = [first, *_in_order([*(p for p in theirs if p.name not in names), *rest])]
-        shown = signature(init).replace(parameters=merged)
+        merged = sorted([*(p for p in theirs if p.name not in names), *ours], key=lambda p: p.kind)  # keyword-only last
+        shown = signature(init).replace(parameters=[first, *merged])
 
         @wraps(init)
         def constructor(self: object, *args: object, **kwargs: object) -> None:
@@ -58,11 +55,6 @@ def parameters_of(estimator: type, *, without: Iterable[str] = ()) -> Callable[[
     return decorate
 
 
-def _in_order(parameters: list[Parameter]) -> list[Parameter]:
-    """Return parameters as a signature needs them: keyword-only ones last."""
-    return sorted(parameters, key=lambda p: p.kind)
-
-
 def chosen_parameters(adapter: object, estimator: type) -> Parameters:
     """Return the parameters of an adapter that its estimator has too."""
     return {name: getattr(adapter, name) for name in signature(estimator).parameters if hasattr(adapter, name)}
@@ -71,8 +63,7 @@ def chosen_parameters(adapter: object, estimator: type) -> Parameters:
 def time_first(panel: Panel) -> list[Array]:
     """Return one array (n_steps, n_channels) per case.
 
-    panel: array (n_cases, n_channels, n_steps), or a list of arrays (n_channels, n_steps) or tables of pandas (one row
-    per step) of any lengths.
+    panel: array (n_cases, n_channels, n_steps), or a list of arrays (n_channels, n_steps) or tables (one row per step).
     """
     return [
         case.to_numpy(dtype=np.float64)

@@ -35,15 +35,24 @@ except ImportError as problem:
 __all__ = ["ESNClassifier", "ESNForecaster", "ESNRegressor"]
 
 Panel = Array | Sequence[Array]
-PANEL_TAGS: Parameters = {
-    "X_inner_type": ["np-list", "numpy3D"],
-    "capability:multivariate": True,
-    "capability:unequal_length": True,
-    "algorithm_type": "feature",
-}
 
 
-class ESNClassifier(PanelAdapter, BaseClassifier):
+class _Panel(PanelAdapter):
+    """What aeon asks of a classifier or regressor besides."""
+
+    _tags: ClassVar[Parameters] = {
+        "X_inner_type": ["np-list", "numpy3D"],
+        "capability:multivariate": True,
+        "capability:unequal_length": True,
+        "algorithm_type": "feature",
+    }
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
+        return PANEL_SETTINGS
+
+
+class ESNClassifier(_Panel, BaseClassifier):
     """`echolearn.ESNClassifier` for aeon: one label per series of any length and any number of channels.
 
     Parameters
@@ -69,8 +78,6 @@ class ESNClassifier(PanelAdapter, BaseClassifier):
     array([0, 1, 0, 1])
     """
 
-    _tags: ClassVar[Parameters] = PANEL_TAGS
-
     _estimator = Classifier
 
     @parameters_of(Classifier, without=["layout"])
@@ -81,19 +88,14 @@ class ESNClassifier(PanelAdapter, BaseClassifier):
     def _predict_proba(self, X: Panel) -> Array:
         return np.asarray(self.esn_.predict_proba(time_first(X)))
 
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
-        return PANEL_SETTINGS
 
-
-class ESNRegressor(PanelAdapter, BaseRegressor):
+class ESNRegressor(_Panel, BaseRegressor):
     """`echolearn.ESNRegressor` for aeon: one value per series of any length and any number of channels.
 
     Parameters
     ----------
     **parameters : dict
-        The parameters of `echolearn.ESNRegressor`, with the same defaults, except `layout`, which aeon prescribes. With
-        ``missing="carry"`` or ``"mean"`` series may have missing values.
+        Those of `echolearn.ESNRegressor`, as for `ESNClassifier`.
 
     Attributes
     ----------
@@ -111,18 +113,12 @@ class ESNRegressor(PanelAdapter, BaseRegressor):
     True
     """
 
-    _tags: ClassVar[Parameters] = PANEL_TAGS
-
     _estimator = Regressor
 
     @parameters_of(Regressor, without=["layout"])
     def __init__(self, **parameters: object):
         super().__init__()
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
-        return PANEL_SETTINGS
 
 
 class ESNForecaster(BaseForecaster, DirectForecastingMixin, IterativeForecastingMixin):

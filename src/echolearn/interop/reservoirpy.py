@@ -60,10 +60,6 @@ def from_reservoirpy(node: Node) -> Reservoir | ESNRegressor:
     ValueError
         If the node has another state equation than eq. 1, or has no matrices yet.
 
-    See Also
-    --------
-    to_reservoirpy : The opposite direction.
-
     Examples
     --------
     >>> from types import SimpleNamespace  # stands for reservoirpy.nodes.Reservoir here
@@ -177,14 +173,8 @@ def to_reservoirpy(fitted: Reservoir | ESNRegressor | ESNClassifier) -> Node:
 
     Raises
     ------
-    ImportError
-        If reservoirpy is not installed.
     ValueError
         If reservoirpy has no node for a setting.
-
-    See Also
-    --------
-    from_reservoirpy : The opposite direction.
 
     Examples
     --------

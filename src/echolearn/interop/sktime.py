@@ -52,8 +52,10 @@ PANEL_TAGS: Parameters = {
 }
 
 
-class _Panel(PanelAdapter):
-    """What sktime asks of a classifier or regressor besides."""
+class _Checked:
+    """What sktime asks of every estimator: parameters with which to check it."""
+
+    _settings: ClassVar[list[Parameters]] = PANEL_SETTINGS
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
@@ -67,12 +69,12 @@ class _Panel(PanelAdapter):
         Returns
         -------
         list of dict
-            Two small networks: one with the defaults, and one that learns all weights and takes missing values.
+            Two small networks, one of which learns all weights.
         """
-        return PANEL_SETTINGS
+        return cls._settings
 
 
-class ESNClassifier(_Panel, BaseClassifier):
+class ESNClassifier(_Checked, PanelAdapter, BaseClassifier):
     """`echolearn.ESNClassifier` for sktime: one label per series of any length and any number of channels.
 
     Parameters
@@ -103,7 +105,6 @@ class ESNClassifier(_Panel, BaseClassifier):
         "capability:predict_proba": True,
         "capability:class_weight": True,
     }
-
     _estimator = Classifier
 
     @parameters_of(Classifier, without=["layout"])
@@ -115,14 +116,13 @@ class ESNClassifier(_Panel, BaseClassifier):
         return np.asarray(self.esn_.predict_proba(time_first(X)))
 
 
-class ESNRegressor(_Panel, BaseRegressor):
+class ESNRegressor(_Checked, PanelAdapter, BaseRegressor):
     """`echolearn.ESNRegressor` for sktime: one value per series of any length and any number of channels.
 
     Parameters
     ----------
     **parameters : dict
-        The parameters of `echolearn.ESNRegressor`, with the same defaults, except `layout`, which sktime prescribes.
-        With ``missing="carry"`` or ``"mean"`` series may have missing values.
+        Those of `echolearn.ESNRegressor`, as for `ESNClassifier`.
 
     Attributes
     ----------
@@ -141,7 +141,6 @@ class ESNRegressor(_Panel, BaseRegressor):
     """
 
     _tags: ClassVar[Parameters] = PANEL_TAGS
-
     _estimator = Regressor
 
     @parameters_of(Regressor, without=["layout"])
@@ -150,7 +149,7 @@ class ESNRegressor(_Panel, BaseRegressor):
         self.set_tags(**{"capability:missing_values": parameters["missing"] != "error"})
 
 
-class ESNForecaster(BaseForecaster):
+class ESNForecaster(_Checked, BaseForecaster):
     """`echolearn.ESNForecaster` for sktime: one or several columns, exogenous inputs, intervals.
 
     ``update(y, update_params=False)`` runs the network over new values without changing its weights; ``update(y)`` fits
@@ -194,6 +193,7 @@ class ESNForecaster(BaseForecaster):
         "requires-fh-in-fit": False,
     }
     _config: ClassVar[Parameters] = {"remember_data": False}  # it keeps what it needs itself
+    _settings: ClassVar = [{**FORECASTER_SETTINGS, "learn": "none"}, {**FORECASTER_SETTINGS, "epochs": 2}]
 
     @parameters_of(Forecaster)
     def __init__(self, **parameters: object):
@@ -250,30 +250,10 @@ class ESNForecaster(BaseForecaster):
         steps, how = self._ahead(fh, X)
         names = self._get_varnames()
         columns = pd.MultiIndex.from_product([names, coverage, ["lower", "upper"]])
-        bounds = {c: self.esn_.forecast_interval(coverage=min(max(c, 1e-9), 1 - 1e-9), **how) for c in coverage}
-        cells = [
-            as_columns(np.asarray(side))[steps - 1, column]
-            for column in range(len(names))
-            for c in coverage
-            for side in bounds[c]
-        ]
+        bounds = [self.esn_.forecast_interval(coverage=min(max(c, 1e-9), 1 - 1e-9), **how) for c in coverage]
+        sides = [as_columns(np.asarray(side))[steps - 1] for both in bounds for side in both]
+        cells = [side[:, column] for column in range(len(names)) for side in sides]
         return pd.DataFrame(np.stack(cells, axis=1), index=fh.to_absolute_index(self.cutoff), columns=columns)
-
-    @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[Parameters]:
-        """Return the parameters with which sktime checks this estimator.
-
-        Parameters
-        ----------
-        parameter_set : str, default="default"
-            Not used: there is one set for all checks.
-
-        Returns
-        -------
-        list of dict
-            Two small networks, for series of a dozen steps: one with fixed weights, one that learns them.
-        """
-        return [{**FORECASTER_SETTINGS, "learn": "none"}, {**FORECASTER_SETTINGS, "epochs": 2}]
 
 
 def _values(X: pd.DataFrame | None) -> Array | None:

@@ -1,9 +1,4 @@
-"""Scores of sequences of different lengths: scikit-learn's metrics over the steps of all sequences joined.
-
-scikit-learn's metrics take one array. `joined` makes one of a list of arrays, and `scorer` does so inside the searches
-and cross-validations of scikit-learn. Every step of every sequence counts the same. docs/howto/scikit_learn.md has the
-table of what scikit-learn can do with which data.
-"""
+"""Scores of sequences of different lengths: scikit-learn's metrics over the steps of all sequences joined."""
 
 from __future__ import annotations
 
@@ -32,11 +27,9 @@ def joined(y_true: object, y_pred: object, *, ignore_label: object = None) -> tu
 
     Parameters
     ----------
-    y_true : list of arrays, or array
-        The true labels or values; a list has one array per sequence. One array, or one label per sequence, stays as it
-        is.
-    y_pred : list of arrays, or array
-        The answers of an estimator (labels, values or probabilities), in the same form.
+    y_true, y_pred : list of arrays, or array
+        The true labels or values, and the answers of an estimator (labels, values or probabilities) in the same form; a
+        list has one array per sequence. One array, or one label per sequence, stays as it is.
     ignore_label : label, default=None
         Entries of `y_true` that have this label are left out of both arrays, as `ESNClassifier(ignore_label=...)` does;
         NaN stands for NaN and None. None leaves out nothing.
@@ -90,20 +83,13 @@ def nrmse(true: ArrayLike | Sequence[ArrayLike], predicted: ArrayLike | Sequence
 
     Parameters
     ----------
-    true : array, or list of arrays
-        The true values; a list has one array per sequence.
-    predicted : array, or list of arrays
-        The predicted values, in the same form.
+    true, predicted : array, or list of arrays
+        The true and the predicted values; a list has one array per sequence.
 
     Returns
     -------
     float
         0 for perfect predictions, 1 for predictions no better than the mean of the true values.
-
-    Raises
-    ------
-    ValueError
-        If the true values of an output are all the same.
 
     Examples
     --------
@@ -112,7 +98,7 @@ def nrmse(true: ArrayLike | Sequence[ArrayLike], predicted: ArrayLike | Sequence
     >>> nrmse([np.array([1.0, 3.0]), np.array([5.0])], [np.array([1.0, 3.0]), np.array([5.0])])
     0.0
     """
-    values, answers = np.asarray(_joined(true, "true"), float), np.asarray(_joined(predicted, "predicted"), float)
+    values, answers = (np.asarray(array, float) for array in joined(true, predicted))
     spread = values.std(axis=0)
     if not np.all(spread > 0):
         raise ValueError("the true values of an output are all the same; their NRMSE is not defined.")
@@ -212,11 +198,7 @@ def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: A
 
 @dataclass(frozen=True)
 class Scorer:
-    """A score over all steps of all sequences, called as ``scorer(estimator, X, y)``; greater is better.
-
-    Steps count that the estimator's own `score` counts: those after the washout whose target is not missing. With one
-    target per sequence, every sequence counts the same.
-    """
+    """A score over the steps that the estimator's own `score` counts: after the washout, with a target."""
 
     scoring: str | Metric
 
@@ -255,8 +237,7 @@ def scorer(scoring: str | Metric) -> Scorer:
     """Return a score over all steps, for ``scoring=`` of scikit-learn's GridSearchCV, cross_val_score and similar.
 
     scikit-learn's own names of scores, as in ``scoring="f1_macro"``, work with one label per sequence and with one
-    series. They fail with one label per step of several sequences, because scikit-learn's metrics do not take lists of
-    arrays. Then pass ``scoring=scorer("f1_macro")``, which works in all three cases.
+    series; ``scoring=scorer("f1_macro")`` works also with one label per step of several sequences.
 
     Parameters
     ----------
@@ -270,11 +251,6 @@ def scorer(scoring: str | Metric) -> Scorer:
     -------
     Scorer
         A callable that takes a fitted estimator, X and y, and returns a float.
-
-    See Also
-    --------
-    cross_val_predict : Predictions for sequences that were left out of the fit.
-    echolearn.tuning.tune : A search that takes such a score.
 
     Examples
     --------
@@ -305,8 +281,7 @@ def cross_val_predict(
 ) -> Answers:
     """Return predictions for every sequence, each from an estimator that was fitted without it.
 
-    This is scikit-learn's function of the same name for sequences of different lengths with one target per step, whose
-    predictions scikit-learn cannot join.
+    This is scikit-learn's function of the same name for sequences of different lengths with one target per step.
 
     Parameters
     ----------
@@ -382,12 +357,12 @@ def permutation_importance(
         A fitted estimator. It is not fitted again.
     X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
         One sequence, or several of any lengths.
-    y : array or list of arrays
-        One target per time step (in the form of X), or one per sequence.
+    y
+        As in `cross_val_predict`.
     scoring : str or callable, default=None
         As in `scorer`. None: the estimator's own score.
     n_repeats : int, default=5
-        How often each feature is shuffled. Use more for a smaller standard error of the means.
+        How often each feature is shuffled.
     random_state : int, default=None
         The seed of the shuffling. None: different at every call.
 

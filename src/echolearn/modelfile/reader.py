@@ -92,20 +92,21 @@ def _other_kind(path: Path) -> str | None:
 def file_kind(path: Path) -> str | None:
     """Return the kind of file that the header names, before anything else is looked at; None if it names none."""
     try:
-        with path.open("rb") as file:
-            _, metadata, _ = _read_header(file, path.stat().st_size)
+        return next((name for name in _metadata(path) if name != "sha256"), None)
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
-    return next((name for name in metadata if name != "sha256"), None)
 
 
 def saved_by(path: Path) -> str:
     """Return the version of echolearn that wrote a file, as its header says; `of unknown version` if it does not."""
-    with path.open("rb") as file:
-        _, metadata, _ = _read_header(file, path.stat().st_size)
-    facts = parse_json(next(text for name, text in metadata.items() if name != "sha256"))
+    facts = parse_json(next(text for name, text in _metadata(path).items() if name != "sha256"))
     version = facts.get("echolearn") if isinstance(facts, dict) else None
     return version if isinstance(version, str) else "of unknown version"
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    with path.open("rb") as file:
+        return _read_header(file, path.stat().st_size)[1]
 
 
 def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Entry], dict[str, str], int]:

@@ -145,14 +145,19 @@ def _check_network(entries: Mapping[str, Entry], facts: Facts) -> None:
         lengths["n_in"] *= entries["delays"].shape[0]
         lengths["M"] = (MOMENTS_PER_UNIT + entries["thresholds"].shape[0]) * lengths["N"] + 1
     for name, tensor in TENSORS.items():
-        if name not in entries:
-            continue
-        entry, letters = entries[name], tensor.shape
-        if entry.dtype not in tensor.dtypes:
-            raise ValueError(f"{name} holds {entry.dtype}; expected {' or '.join(tensor.dtypes)}")
-        shape = tuple(lengths.setdefault(s, n) for s, n in zip(letters, entry.shape, strict=False))
-        if shape != entry.shape or len(letters) != len(entry.shape):
-            raise ValueError(f"{name} has shape {entry.shape}; expected ({', '.join(letters)}), here {shape}")
+        if name in entries:
+            check_entry(name, entries[name], tensor.shape, tensor.dtypes, lengths)
+
+
+def check_entry(
+    name: str, entry: Entry, letters: tuple[str, ...], dtypes: tuple[str, ...], lengths: dict[str, int]
+) -> None:
+    """Raise ValueError unless an array has one of the dtypes and the lengths of its letters; new letters are added."""
+    if entry.dtype not in dtypes:
+        raise ValueError(f"{name} holds {entry.dtype}; expected {' or '.join(dtypes)}")
+    shape = tuple(lengths.setdefault(s, n) for s, n in zip(letters, entry.shape, strict=False))
+    if shape != entry.shape or len(letters) != len(entry.shape):
+        raise ValueError(f"{name} has shape {entry.shape}; expected ({', '.join(letters)}), here {shape}")
 
 
 def _lengths(W: Entry, settings: Facts, facts: Facts) -> dict[str, int]:

@@ -92,10 +92,10 @@ def as_whole(value: object) -> int:
     return value
 
 
-def as_finite(value: object, least: float = 0.0) -> float:
-    """Return a finite number, or raise ValueError."""
-    if not is_number(value) or value < least:
-        raise ValueError(f"{value!r:.40} is not a finite number >= {least:g}")
+def as_finite(value: object) -> float:
+    """Return a finite number >= 0, or raise ValueError."""
+    if not is_number(value) or value < 0:
+        raise ValueError(f"{value!r:.40} is not a finite number >= 0")
     return float(value)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,21 +15,10 @@ from echolearn.fitting.model import TrainingEnd
 from echolearn.monitoring.guard import GuardedStream
 from echolearn.streams import Stream
 from echolearn.streams._estimator import ClassifierStream, EstimatorStream
-from echolearn.validation import Answers, Array, warn_user
+from echolearn.validation import Array, warn_user
 
 Monitored = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
 MIN_PROBABILITY = 1e-6  # probabilities below this count as this
-
-
-class ErrorSource(Protocol):
-    """A running network whose errors can be had."""
-
-    @property
-    def one_sided(self) -> bool:
-        """Whether errors are losses, of which only large ones are unusual."""
-
-    def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
-        """Return the errors (n, n_outputs) of the answers to frames X (n, n_features), and the answers."""
 
 
 def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource:
@@ -96,17 +84,25 @@ def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
 
 
 class _Gaps:
-    """Frames whose gaps are filled by the last known values, or by what is expected."""
+    """Frames whose gaps are filled by the last known values, or by what is expected; fills: False leaves them."""
 
-    def __init__(self) -> None:
-        self._known: Array | None = None
+    def __init__(self, fills: bool = True) -> None:
+        self._fills, self._known = fills, np.empty(0)
 
     def filled(self, frame: Array, expected: Array | None = None) -> Array:
         """Return a frame without gaps; before anything is known, they are 0."""
-        before = np.zeros(len(frame)) if self._known is None else self._known
-        frame = np.where(np.isfinite(frame), frame, before if expected is None else expected)
-        self._known = frame
-        return frame
+        before = self._known if len(self._known) else np.zeros(len(frame))
+        self._known = np.where(np.isfinite(frame), frame, before if expected is None else expected)
+        return self._known
+
+    def all_filled(self, X: Array) -> Array:
+        """Return frames without gaps, unless the network knows what to do with them."""
+        if not self._fills:
+            return X
+        if np.isfinite(X).all():
+            self.filled(X[-1])
+            return X
+        return np.array([self.filled(x) for x in X])
 
 
 class Forecasts:
@@ -144,16 +140,6 @@ class Forecasts:
         return answers
 
 
-class _Updated(Protocol):
-    """A forecaster that takes in new values by itself."""
-
-    def predict(self, steps: int) -> Answers:
-        """Return the next values."""
-
-    def update(self, new: Array) -> object:
-        """Take in the values of the next step."""
-
-
 class SteppedForecasts:
     """A forecaster whose forecasts are not those of its network alone: it is asked for each of them."""
 
@@ -162,7 +148,7 @@ class SteppedForecasts:
     def __init__(self, esn: ESNForecaster):
         if len(esn.forecast_.last_value) > 1:
             raise ValueError("this forecaster was fitted to several series. Fit one for the series to be watched.")
-        self._esn = cast("_Updated", deepcopy(esn))
+        self._esn = deepcopy(esn)
         codec = esn.forecast_.form.codec
         self._one_value, self._width = codec.one_value, len(codec.mean)
 
@@ -185,12 +171,12 @@ class Values:
     one_sided = False
 
     def __init__(self, stream: Stream | GuardedStream, *, learn: bool, fills: bool):
-        self._stream, self._learn, self._fills, self._gaps = stream, learn, fills, _Gaps()
+        self._stream, self._learn, self._gaps = stream, learn, _Gaps(fills)
 
     def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
         """Return y - answer and the answers; where y is not known, NaN."""
         T = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
-        X = _prepared(X, self._gaps if self._fills else None)
+        X = self._gaps.all_filled(X)
         if not self._learn:
             answers = np.asarray(self._stream.predict(X), dtype=np.float64).reshape(len(X), -1)
         else:
@@ -214,11 +200,11 @@ class Labels:
 
     def __init__(self, stream: Stream | GuardedStream, classes: Array, *, targets: bool, learn: bool, fills: bool):
         self._stream, self._classes, self._targets, self._learn = stream, classes, targets, learn
-        self._fills, self._gaps = fills, _Gaps()
+        self._gaps = _Gaps(fills)
 
     def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
         """Return losses (n, 1), and the labels that were answered (n, 1)."""
-        X = _prepared(X, self._gaps if self._fills else None)
+        X = self._gaps.all_filled(X)
         if self._learn:
             true = np.asarray(y).ravel()
             answers = [self._stream.learn(x[None], true[t : t + 1]) for t, x in enumerate(X)]
@@ -237,11 +223,5 @@ class Labels:
         return -np.log(np.maximum(likely, MIN_PROBABILITY))[:, None], labels[:, None]
 
 
-def _prepared(X: Array, gaps: _Gaps | None) -> Array:
-    """Return frames without gaps, unless the network knows what to do with them (gaps: None)."""
-    if gaps is None:
-        return X
-    if np.isfinite(X).all():
-        gaps.filled(X[-1])
-        return X
-    return np.array([gaps.filled(x) for x in X])
+# Their errors are (n, n_outputs) of the answers to frames (n, n_features); one_sided: only large ones are unusual.
+ErrorSource = Forecasts | SteppedForecasts | Values | Labels

@@ -99,23 +99,15 @@ class GuardedStream:
         array
             One answer, or one per frame.
         """
-        answer = self.stream.predict(X)
-        self._follow(X)
-        return answer
-
-    def _follow(self, X: ArrayLike) -> None:
-        """Lead the copies along the frames that the stream has taken."""
-        for _, copy in self._copies:
-            copy.predict(X)
-        self.steps += 1 if np.ndim(X) == 1 else len(np.asarray(X))
+        return self._followed(X, self.stream.predict(X))
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels.
 
         Parameters
         ----------
-        X : array of shape (n_features,) or (n_steps, n_features)
-            The next frame, or the next frames.
+        X
+            As in `predict`.
 
         Returns
         -------
@@ -124,17 +116,22 @@ class GuardedStream:
         """
         if not isinstance(self.stream, ClassifierStream):
             raise AttributeError("this stream answers with values, not with probabilities of labels.")
-        P = self.stream.predict_proba(X)
-        self._follow(X)
-        return P
+        return self._followed(X, self.stream.predict_proba(X))
+
+    def _followed(self, X: ArrayLike, answers: Array) -> Array:
+        """Return answers of the stream, after the copies have taken the same frames."""
+        for _, copy in self._copies:
+            copy.predict(X)
+        self.steps += 1 if np.ndim(X) == 1 else len(np.asarray(X))
+        return answers
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Return what `predict` answers to each frame, and then learn from its target, under guard.
 
         Parameters
         ----------
-        X : array of shape (n_features,) or (n_steps, n_features)
-            The next frame, or the next frames.
+        X
+            As in `predict`.
         y : scalar or array
             The target of each frame.
 
@@ -154,12 +151,11 @@ class GuardedStream:
 
     def _learn_one(self, x: Array, t: ArrayLike) -> Array:
         """Learn from one frame; where the weights diverge, return to the newest copy."""
-        answers = []
-        diverged = False
         try:
-            answers.append(self.stream.learn(x, t))
+            answers = [self.stream.learn(x, t)]
         except FloatingPointError:
-            diverged = True
+            answers = []
+        diverged = not answers
         answers += [copy.predict(x) for _, copy in self._copies]
         self.steps += 1
         if diverged:
@@ -196,33 +192,9 @@ class GuardedStream:
         del self._copies[which + 1 :]
         self._squares = []
 
-    def snapshot(self) -> GuardedStream:
-        """Return a copy of everything that changes: weights, memories, states, copies and tests.
-
-        Returns
-        -------
-        GuardedStream
-            An independent copy, for `restore`; it can run by itself, too.
-        """
+    def copy(self) -> Self:
+        """Return an independent copy of everything: weights, memories, states, earlier weights and tests."""
         return deepcopy(self)
-
-    def restore(self, snapshot: GuardedStream) -> Self:
-        """Restore a snapshot exactly, bit by bit. The snapshot can be used again.
-
-        Parameters
-        ----------
-        snapshot : GuardedStream
-            What `snapshot` has returned.
-
-        Returns
-        -------
-        GuardedStream
-            The stream itself.
-        """
-        if not isinstance(snapshot, GuardedStream):
-            raise TypeError(f"expected what snapshot() has returned; given {type(snapshot).__name__}.")
-        self.__dict__ = deepcopy(snapshot).__dict__
-        return self
 
 
 def _squared_errors(answers: list[Array], t: ArrayLike, labels: bool) -> Array:

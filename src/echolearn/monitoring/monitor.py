@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,32 +75,18 @@ class Observations:
 
     def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
         """Plot the p-values over time, with the level, the anomalies and the drifts."""
-        return _plot_observations((self.step, self.p_value), self.anomalous, self.drift, self.level, axes)
-
-
-class _History:
-    """The last errors, in the order of time, and which of them were anomalies."""
-
-    def __init__(self, size: int):
-        self._size, self._rows, self._unusual = size, np.empty((0, 0)), np.empty(0, bool)
-        self.length = self._next = 0
-
-    def add(self, errors: Array, unusual: Array) -> None:
-        if self._rows.shape[1] != errors.shape[1]:
-            self._rows, self._unusual = np.empty((self._size, errors.shape[1])), np.empty(self._size, bool)
-        for row, flag in zip(errors[-self._size :], unusual[-self._size :], strict=True):
-            self._rows[self._next], self._unusual[self._next] = row, flag
-            self._next = (self._next + 1) % self._size
-            self.length = min(self.length + 1, self._size)
-
-    def last(self, n: int) -> tuple[Array, Array]:
-        """Return the last n errors, and which of them were anomalies."""
-        which = (self._next - min(n, self.length) + np.arange(min(n, self.length))) % self._size
-        return self._rows[which], self._unusual[which]
-
-    def keep_last(self, n: int) -> None:
-        """Forget all but the last n errors."""
-        self.length = min(n, self.length)
+        axes = prepared_axes(axes, (7.5, 3.0))
+        shown = np.maximum(self.p_value, 1e-12)
+        axes.semilogy(self.step, shown, ".", color=BLUE, markersize=2.5, alpha=0.5, markeredgewidth=0)
+        axes.semilogy(self.step[self.anomalous], shown[self.anomalous], "o", color=RED, markersize=5, markeredgewidth=0)
+        axes.axhline(self.level, color=GREY, linewidth=1, linestyle="--")
+        for step in self.step[self.drift]:
+            axes.axvline(step, color=ORANGE, linewidth=1.4)
+        axes.set(xlabel="step", ylabel="p-value (smaller is rarer)", ylim=(None, 2))
+        axes.invert_yaxis()
+        counts = f"{int(self.anomalous.sum())} anomalies (red), {int(self.drift.sum())} drifts (orange)"
+        axes.set_title(counts, fontsize=10)
+        return axes.figure
 
 
 class Monitor:
@@ -136,8 +121,6 @@ class Monitor:
     ----------
     steps : int
         The number of frames so far.
-    ready : bool
-        Whether frames are judged.
 
     Notes
     -----
@@ -159,11 +142,9 @@ class Monitor:
     >>> series[2200] += 1.0  # a fault
     >>> esn = ESNForecaster(50, learn="none").fit(series[:1000])
     >>> monitor = Monitor(esn)
-    >>> seen = monitor.run(series[1000:-1])
+    >>> seen = monitor.run(series[1000:])
     >>> (1000 + seen.step[seen.anomalous])[0]
     np.int64(2200)
-    >>> monitor.update(series[-1]).anomalous
-    False
     """
 
     def __init__(
@@ -188,13 +169,14 @@ class Monitor:
         self._targets = False
         self._changed = 0  # frames since the last change, when its drift was seen
         self._drifted = 0  # the output that it was seen in
-        self._history = _History(self.window)
-        self._recent: deque[Observation] = deque(maxlen=self.window)
+        # of the last frames, in the order of time: errors (n, n_outputs), and which of them were anomalies
+        self._errors, self._unusual = np.empty((0, 1)), np.empty(0, bool)
         self._restart(0)
 
     def _restart(self, kept: int) -> None:
         """Forget the errors before the last `kept` ones, and all that was made of them."""
-        self._history.keep_last(kept)
+        forgotten = max(0, len(self._errors) - kept)
+        self._errors, self._unusual = self._errors[forgotten:], self._unusual[forgotten:]
         self._reference: Reference | None = None
         self._anchor: Anchor | None = None  # what drifts are measured against: the first full window
         self._settled = False  # whether that window was full
@@ -255,7 +237,6 @@ class Monitor:
         errors, expected = self._source.errors(frames, y)
         seen = self._judge(errors, expected)
         self.steps += len(seen)
-        self._recent.extend(seen[i] for i in range(max(0, len(seen) - self.window), len(seen)))
         return seen
 
     def _check_names(self, X: ArrayLike) -> None:
@@ -282,12 +263,18 @@ class Monitor:
             self._refresh()
             block = slice(at, at + min(n - at, self._due))
             used = self._judge_block(judged, block)
-            self._history.add(errors[at : at + used], judged.anomalous[at : at + used])
+            self._remember(errors[at : at + used], judged.anomalous[at : at + used])
             self._due -= used
             if judged.drift[at + used - 1]:
                 self._restart(self._changed)
             at += used
         return judged
+
+    def _remember(self, errors: Array, unusual: Array) -> None:
+        """Add errors to the last ones, of which a window is kept."""
+        before = self._errors if len(self._errors) else errors[:0]
+        self._errors = np.concatenate([before, errors])[-self.window :]
+        self._unusual = np.concatenate([self._unusual, unusual])[-self.window :]
 
     def _judge_block(self, judged: Observations, block: slice) -> int:
         """Judge some errors by the present reference, up to the first drift; return how many."""
@@ -326,48 +313,11 @@ class Monitor:
         """Make the reference anew, where that is due."""
         if self._due > 0:
             return
-        n = self._history.length
+        n = len(self._errors)
         self._due = max(1, self.window // REFRESHES_PER_WINDOW) if n >= self.warm_up else self.warm_up - n
         if n < self.warm_up:
             return
         assert self._source is not None
-        errors, unusual = self._history.last(self.window)
-        self._reference = Reference.of(errors, one_sided=self._source.one_sided, unusual=unusual)
+        self._reference = Reference.of(self._errors, one_sided=self._source.one_sided, unusual=self._unusual)
         if not self._settled and self.drift is not None:
-            self._anchor, self._settled = Anchor.of(errors, self._reference), n == self.window
-
-    def plot(self, axes: Axes | None = None) -> Figure | SubFigure:
-        """Plot the p-values of the last `window` frames, with the level, the anomalies and the drifts.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes, default=None
-            Where to plot. None: in a new figure.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        steps, p, anomalous, drift = (
-            np.array([getattr(o, name) for o in self._recent]) for name in ("step", "p_value", "anomalous", "drift")
-        )
-        return _plot_observations((steps, p), anomalous.astype(bool), drift.astype(bool), self.level, axes)
-
-
-def _plot_observations(
-    p_values: tuple[Array, Array], anomalous: Array, drift: Array, level: float, axes: Axes | None
-) -> Figure | SubFigure:
-    """Plot p-values over time (their steps first), the level below which they are anomalies, and drifts."""
-    axes = prepared_axes(axes, (7.5, 3.0))
-    steps, p = p_values
-    shown = np.maximum(p, 1e-12)
-    axes.semilogy(steps, shown, ".", color=BLUE, markersize=2.5, alpha=0.5, markeredgewidth=0)
-    axes.semilogy(steps[anomalous], shown[anomalous], "o", color=RED, markersize=5, markeredgewidth=0)
-    axes.axhline(level, color=GREY, linewidth=1, linestyle="--")
-    for step in steps[drift]:
-        axes.axvline(step, color=ORANGE, linewidth=1.4)
-    axes.set(xlabel="step", ylabel="p-value (smaller is rarer)", ylim=(None, 2))
-    axes.invert_yaxis()
-    axes.set_title(f"{int(anomalous.sum())} anomalies (red), {int(drift.sum())} drifts (orange)", fontsize=10)
-    return axes.figure
+            self._anchor, self._settled = Anchor.of(self._errors, self._reference), n == self.window

@@ -18,9 +18,9 @@ from echolearn.forecasting.series import SeriesForm
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
 from echolearn.modelfile.layout import Facts
 from echolearn.modelfile.schema import DIRECT_FORECAST, named
-from echolearn.modelfile.values import as_truth
+from echolearn.modelfile.values import as_finite, as_truth
 from echolearn.reservoir import Reservoir
-from echolearn.validation import Array, is_number
+from echolearn.validation import Array
 
 
 def forecast_tensors(model: FittedModel) -> dict[str, Array]:
@@ -133,18 +133,11 @@ def _restore_direct(tensors: Mapping[str, Array], facts: Mapping[str, object], r
         horizon=int(t["spread"].shape[1]),
         series=followed,
         errors=t["errors"],
-        widening=_number(facts["widening"]),
-        ridge=np.inf if facts["ridge"] is None else _number(facts["ridge"]),
-        gain=_number(facts["gain"]),
+        widening=as_finite(facts["widening"]),
+        ridge=np.inf if facts["ridge"] is None else as_finite(facts["ridge"]),
+        gain=as_finite(facts["gain"]),
         dtype=str(np.dtype(cast(str, facts["dtype"]))),
     )
-
-
-def _number(value: object) -> float:
-    """Return a finite number >= 0, or raise ValueError."""
-    if not is_number(value) or value < 0:
-        raise ValueError(f"{value!r:.40} is not a number >= 0")
-    return float(value)
 
 
 def _column(

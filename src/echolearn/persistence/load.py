@@ -194,31 +194,20 @@ def _given_reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activat
     """Return the reservoir that the user gave; its connections, directions and initial state are the fitted ones."""
     start = GIVEN_RESERVOIR
     kept = {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
-    return Reservoir(
-        W=kept["W"],
-        W_rec=sparse.csr_array((kept["W_rec"], W_rec.indices, W_rec.indptr), shape=W_rec.shape),
-        activation=activation,
-        leak=kept["leak"],
-        bias=kept.get("bias"),
-        W_fb=kept.get("W_fb"),
-        initial_state=tensors.get("initial_state"),
-        backward=tensors.get("backward"),
-    )
+    kept |= {name: tensors[name] for name in ("initial_state", "backward") if name in tensors}
+    return _weights(kept, sparse.csr_array((kept["W_rec"], W_rec.indices, W_rec.indptr), shape=W_rec.shape), activation)
+
+
+def _weights(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: str) -> Reservoir:
+    """Return the reservoir of arrays that have the names of its fields."""
+    rest = {name: tensors.get(name) for name in ("bias", "W_fb", "initial_state", "backward")}
+    return Reservoir(tensors["W"], W_rec, activation, tensors["leak"], **rest)
 
 
 def _reservoir(tensors: dict[str, Array], W_rec: sparse.csr_array, activation: str) -> Reservoir:
     if not W_rec.has_canonical_format:
         raise ValueError("W_rec has a connection twice, or columns out of order")
-    return Reservoir(
-        W=tensors["W"],
-        W_rec=W_rec,
-        activation=activation,
-        leak=tensors["leak"],
-        bias=tensors.get("bias"),
-        W_fb=tensors.get("W_fb"),
-        initial_state=tensors.get("initial_state"),
-        backward=tensors.get("backward"),
-    )
+    return _weights(tensors, W_rec, activation)
 
 
 def _square(tensors: dict[str, Array], name: str, N: int) -> sparse.csr_array:
@@ -247,20 +236,17 @@ def _codec(tensors: dict[str, Array], facts: Facts, dtype: str) -> TargetCodec:
     """Return what the readout's outputs stand for."""
     if facts["estimator"] in CLASSIFIERS:
         classes = tensors["classes"] if "classes" in tensors else np.array(facts["class_names"])
-        label_sets = "label_slopes" in tensors
         if len(classes) < 2 or not (classes[1:] > classes[:-1]).all():
             raise ValueError("the classes are fewer than two, or out of order")
-        return LabelSetCodec(classes, _positive(tensors["label_slopes"])) if label_sets else ClassCodec(classes)
+        if "label_slopes" not in tensors:
+            return ClassCodec(classes)
+        if not (tensors["label_slopes"] > 0).all():
+            raise ValueError("a slope of the probabilities is not a positive number")
+        return LabelSetCodec(classes, tensors["label_slopes"])
     mean, scale, one_value = tensors["target_mean"], tensors["target_scale"], as_truth(facts["one_value"])
     if not ((scale > 0) & (scale < 1e154)).all() or (one_value and len(mean) != 1):
         raise ValueError("a scale of the targets is none, or one value per step has several")
     return ValueCodec(mean, scale, one_value, dtype)
-
-
-def _positive(slopes: Array) -> Array:
-    if not (slopes > 0).all():
-        raise ValueError("a slope of the probabilities is not a positive number")
-    return slopes
 
 
 def _features(tensors: dict[str, Array], facts: Facts) -> int:

@@ -1,8 +1,4 @@
-"""The model file: every matrix, the settings, classes, version and checksum (docs/reference/model_file.md).
-
-No code is ever executed on loading. The file is written beside its final name and moved into place when it is
-complete, so that at any moment either the old or the new file exists.
-"""
+"""The model file: every matrix, the settings, classes, version and checksum (docs/reference/model_file.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from scipy import sparse
 from echolearn import __version__, persistence, runtime
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import FittedModel, FittedStack, TrainingEnd
+from echolearn.fitting.model import FittedModel, FittedStack
 from echolearn.fitting.parameters import Parameters
 from echolearn.modelfile.layout import Facts, entries_of
 from echolearn.modelfile.schema import FORECASTER, FORMAT, GIVEN_RESERVOIR, NETWORK, PASSED_SCALE, check_contents
@@ -105,8 +101,13 @@ def _model_parts(model: FittedModel) -> tuple[dict[str, Array], Facts]:
 
 
 def _tensors(model: FittedModel) -> dict[str, Array | None]:
-    r, codec = model.network.reservoir, model.codec
+    r, codec, end = model.network.reservoir, model.codec, model.training_end
+    reservoir = model.settings.get("reservoir")
+    given = reservoir.weights() if isinstance(reservoir, Reservoir) else {}  # what learning may have changed
     targets: dict[str, Array | None] = {}
+    ended: dict[str, Array | None] = {}
+    if end is not None:
+        ended = {"end_state": end.state, "end_fed_back": end.fed_back, "end_known": end.known, "opening": end.opening}
     if isinstance(codec, ClassCodec):
         targets["classes"] = codec.labels if codec.labels.dtype.kind in "iufb" else None
     elif isinstance(codec, LabelSetCodec):
@@ -115,9 +116,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         targets |= {"target_mean": codec.mean, "target_scale": codec.scale}
     return {
         "W": r.W,
-        "W_rec.data": r.W_rec.data,
-        "W_rec.indices": r.W_rec.indices.astype(np.int64),
-        "W_rec.indptr": r.W_rec.indptr.astype(np.int64),
+        **_sparse_tensors("W_rec", r.W_rec),
         "leak": r.leak,
         "bias": r.bias,
         "W_fb": r.W_fb,
@@ -126,10 +125,10 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **_summary_tensors(model.network.view.summary),
         "U": model.network.readout.U,
         **_input_tensors(model.inputs),
-        **_training_end_tensors(model.training_end),
+        **ended,
         **targets,
         **_topology_tensors(model.settings.get("topology", "random")),
-        **_given_reservoir_tensors(model.settings.get("reservoir")),
+        **{f"{GIVEN_RESERVOIR}{name}": value for name, value in given.items()},
         **(persistence.forecast_tensors(model) if model.estimator == FORECASTER else {}),
         **history_tensors(model.history)[0],
     }
@@ -144,45 +143,20 @@ def _input_tensors(inputs: InputCodec) -> dict[str, Array]:
     """Return how inputs are encoded, unless they are left as they are."""
     if inputs.is_identity:
         return {}
-    return {
-        "input_mean": inputs.mean,
-        "input_scale": inputs.scale,
-        "input_fill": inputs.fill,
-        "input_flagged": inputs.flagged,
-    }
-
-
-def _training_end_tensors(end: TrainingEnd | None) -> dict[str, Array | None]:
-    """Return where one training series ended."""
-    if end is None:
-        return {}
-    return {
-        "end_state": end.state,
-        "end_fed_back": end.fed_back,
-        "end_known": end.known,
-        "opening": end.opening,
-    }
+    return {f"input_{name}": getattr(inputs, name) for name in ("mean", "scale", "fill", "flagged")}
 
 
 def _topology_tensors(topology: str | Array | sparse.csr_array) -> dict[str, Array]:
     """Return a given matrix, sparse if it is."""
     if isinstance(topology, str):
         return {}
-    if not sparse.issparse(topology):
-        return {"topology": topology}
-    S = sparse.csr_array(topology)
-    return {
-        "topology.data": S.data,
-        "topology.indices": S.indices.astype(np.int64),
-        "topology.indptr": S.indptr.astype(np.int64),
-    }
+    return _sparse_tensors("topology", topology) if sparse.issparse(topology) else {"topology": topology}
 
 
-def _given_reservoir_tensors(reservoir: object) -> dict[str, Array]:
-    """Return of a reservoir that the user gave what learning may have changed."""
-    if not isinstance(reservoir, Reservoir):
-        return {}
-    return {f"{GIVEN_RESERVOIR}{name}": value for name, value in reservoir.weights().items()}
+def _sparse_tensors(name: str, matrix: sparse.csr_array) -> dict[str, Array]:
+    S = sparse.csr_array(matrix)
+    parts = {"data": S.data, "indices": S.indices.astype(np.int64), "indptr": S.indptr.astype(np.int64)}
+    return {f"{name}.{part}": value for part, value in parts.items()}
 
 
 def _facts(model: FittedModel) -> Facts:

@@ -1,7 +1,5 @@
 """Transformers of scikit-learn as arrays and settings, and back, for the file of a pipeline.
 
-docs/reference/model_file.md specifies the file.
-
 Only those of `TRANSFORMERS` are written and read. A file names one of them, never a module or a function: no code of a
 file is executed, and arrays and settings are compared with what the named transformer must have.
 """
@@ -19,6 +17,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
 
 from echolearn.modelfile.layout import Entry, Facts
+from echolearn.modelfile.schema import check_entry
 from echolearn.modelfile.values import as_count, as_words, from_json
 from echolearn.modelfile.writer import storable
 from echolearn.validation import (
@@ -224,12 +223,7 @@ def check_transformer(entries: Mapping[str, Entry], facts: Facts) -> None:
         raise ValueError(f"{name} has the arrays {sorted(entries)!r:.80}; expected {sorted(expected)}")
     lengths = {"n_in": as_count(facts["features"]), "one": 1}
     for array, entry in entries.items():
-        wanted = known.arrays[array]
-        if entry.dtype not in wanted.dtypes:
-            raise ValueError(f"{array} holds {entry.dtype}; expected {' or '.join(wanted.dtypes)}")
-        shape = tuple(lengths.setdefault(s, n) for s, n in zip(wanted.shape, entry.shape, strict=False))
-        if shape != entry.shape or len(wanted.shape) != len(entry.shape):
-            raise ValueError(f"{array} has shape {entry.shape}; expected ({', '.join(wanted.shape)}), here {shape}")
+        check_entry(array, entry, known.arrays[array].shape, known.arrays[array].dtypes, lengths)
     if lengths.get("seen", 1) not in (1, lengths["n_in"]) or not 1 <= lengths.get("n_out", 1) <= lengths["n_in"]:
         raise ValueError(f"the arrays of {name} do not fit {lengths['n_in']} features")
 

@@ -1,14 +1,12 @@
 """The activation functions f of the state equation (eq. 1), their slopes f', and the leak.
 
-The compiled loops know an activation by its number. The functions here serve everything that is not compiled, and
-activations that users have registered, which no compiled loop knows: where F = f(z) is kept for the gradient, those
-keep z itself.
+The compiled loops know an activation by its number, and none that users have registered: where F = f(z) is kept for the
+gradient, those keep z itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,13 +16,15 @@ ACTIVATIONS = {"sigmoid": 0, "tanh": 1, "relu": 2, "identity": 3}
 
 BOUNDED_ACTIVATIONS = ("sigmoid", "tanh")  # those whose values have limits, at which units saturate
 
-_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+Function = Callable[[Array], Array]  # to an array of the same shape
+
+_FUNCTIONS: dict[str, Function] = {
     "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(0.5 * z),
     "tanh": np.tanh,
     "relu": lambda z: np.maximum(z, 0),
     "identity": lambda z: z,
 }
-_SLOPES: dict[str, Callable[[Array], Array]] = {
+_SLOPES: dict[str, Function] = {
     "sigmoid": lambda F: F * (1 - F),
     "tanh": lambda F: 1 - F * F,
     "relu": lambda F: (F > 0) * 1.0,
@@ -32,21 +32,11 @@ _SLOPES: dict[str, Callable[[Array], Array]] = {
 }
 
 
-@dataclass(frozen=True)
-class Registered:
-    """A function that a user has registered, and its derivative: both from arrays z to arrays of the same shape."""
-
-    function: Callable[[Array], Array]
-    derivative: Callable[[Array], Array]
-
-
-_REGISTERED: dict[str, Registered] = {}
+_REGISTERED: dict[str, tuple[Function, Function]] = {}  # functions of z that users have registered, and derivatives
 PROBES = np.array([-2.3, -1.1, -0.4, 0.3, 0.9, 1.7, 2.6])  # where a derivative is compared with differences
 
 
-def register(
-    name: str, function: Callable[[Array], Array], derivative: Callable[[Array], Array], *, replace: bool = False
-) -> None:
+def register(name: str, function: Function, derivative: Function, *, replace: bool = False) -> None:
     """Make a function of your own available by its name as an `activation`, for states, learning and forecasts.
 
     Its networks run in NumPy, step by step: slower than the activations that are compiled. Model files keep the name
@@ -62,11 +52,6 @@ def register(
         From an array z to f'(z). It is compared with differences of f at a few places.
     replace : bool, default False
         Whether an activation that is registered under this name may be replaced.
-
-    Raises
-    ------
-    ValueError
-        If the name is taken, or the functions do not fit each other.
 
     Examples
     --------
@@ -96,7 +81,7 @@ def register(
             f"name={name!r}: at z = {z:g} the derivative is {slopes[wrong.argmax()]:.6g}, but differences of the "
             f"function give {expected[wrong.argmax()]:.6g}. Give the derivative f'(z) as a function of z."
         )
-    _REGISTERED[name] = Registered(function, derivative)
+    _REGISTERED[name] = function, derivative
 
 
 def is_registered(name: str) -> bool:
@@ -112,14 +97,14 @@ def activation_names() -> tuple[str, ...]:
 def activate(name: str, z: Array) -> Array:
     """Return f(z)."""
     if name in _REGISTERED:
-        return np.asarray(_REGISTERED[name].function(z), dtype=z.dtype)
+        return np.asarray(_REGISTERED[name][0](z), dtype=z.dtype)
     return np.asarray(_FUNCTIONS[name](z))
 
 
 def slope(name: str, F: Array) -> Array:
     """Return f'(z), computed from F = f(z) alone; of a registered activation F is z."""
     if name in _REGISTERED:
-        return np.asarray(_REGISTERED[name].derivative(F), dtype=F.dtype)
+        return np.asarray(_REGISTERED[name][1](F), dtype=F.dtype)
     return np.asarray(_SLOPES[name](F))
 
 

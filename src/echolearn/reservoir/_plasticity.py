@@ -51,8 +51,6 @@ def intrinsic_plasticity(
 
     Raises
     ------
-    ValueError
-        If the reservoir has other units or feedback, or a number is not positive.
     FloatingPointError
         If the adaptation diverges.
 
@@ -155,14 +153,12 @@ def synaptic_plasticity(
     ----------
     reservoir : Reservoir
         A reservoir without feedback and backward units. It is left as it is.
-    X : array of shape (n_steps, n_in), list of such arrays, or 3-D array
-        The sequences to adapt to.
+    X, epochs
+        As in `intrinsic_plasticity`.
     rule : {"anti_oja", "oja"}, default "anti_oja"
         The rule.
     rate : float, default 1e-4
         Step size. "anti_oja" has no resting point: use few epochs and a small rate.
-    epochs : int, default 1
-        Number of passes over all sequences. 0 returns the same weights.
 
     Returns
     -------
@@ -171,8 +167,6 @@ def synaptic_plasticity(
 
     Raises
     ------
-    ValueError
-        If the reservoir has feedback or backward units, or an argument is out of range.
     FloatingPointError
         If the weights diverge.
 
@@ -186,7 +180,7 @@ def synaptic_plasticity(
     --------
     >>> import numpy as np
     >>> from echolearn import Reservoir
-    >>> from echolearn.reservoir._plasticity import synaptic_plasticity
+    >>> from echolearn.reservoir import synaptic_plasticity
     >>> X = np.random.default_rng(0).normal(size=(200, 1))
     >>> adapted = synaptic_plasticity(Reservoir.random(1, 20, random_state=0), X)
     >>> adapted.W_rec.nnz

@@ -14,7 +14,7 @@ from echolearn.display.facts import counted, one_line
 from echolearn.reservoir._activations import activation_names
 from echolearn.reservoir._rules import RESERVOIR_RULES
 from echolearn.reservoir._spectrum import spectral_radius_of, warn_without_echo
-from echolearn.reservoir._topologies import Topology, group_of_units, has_groups, recurrent_weights
+from echolearn.reservoir._topologies import Topology, group_of_units, recurrent_weights
 from echolearn.validation import MAX_COUNT, Array, as_generator, check_each, check_integer, finite_array
 
 
@@ -52,15 +52,8 @@ class Reservoir:
 
     Attributes
     ----------
-    N : int
-        Number of hidden units.
-    n_in : int
-        Number of inputs (features).
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit together or weights are not finite; the message names the argument.
+    N, n_in : int
+        Number of hidden units, and of inputs (features).
 
     See Also
     --------
@@ -73,8 +66,6 @@ class Reservoir:
     >>> from echolearn import Reservoir
     >>> from echolearn.states import harvest
     >>> reservoir = Reservoir(W=np.array([[1.0, 0.0]]), W_rec=np.array([[0.0, 0.0], [1.0, 0.0]]), activation="identity")
-    >>> reservoir.N, reservoir.n_in
-    (2, 1)
     >>> harvest(reservoir, np.array([[1.0], [2.0], [3.0]]))  # the second unit repeats the first one a step later
     array([[1., 0.],
            [2., 1.],
@@ -114,17 +105,20 @@ class Reservoir:
                 "your own by echolearn.reservoir.register."
             )
         checked["leak"] = check_leak(self.leak, N)
-        if self.bias is not None:
-            checked["bias"] = check_per_unit("bias", self.bias, N)
-        if self.initial_state is not None:
-            checked["initial_state"] = check_per_unit("initial_state", self.initial_state, N)
+        for name, value in (("bias", self.bias), ("initial_state", self.initial_state)):
+            if value is not None:
+                checked[name] = numbers = finite_array(name, value)
+                if numbers.shape != (N,):
+                    raise ValueError(f"{name} has shape {numbers.shape}; expected {N} finite numbers, one per unit.")
         if self.W_fb is not None:
-            checked["W_fb"] = check_feedback(self.W_fb, N)
+            checked["W_fb"] = W_fb = check_matrix("W_fb", self.W_fb)
+            if len(W_fb) != N:
+                raise ValueError(f"W_fb has shape {W_fb.shape}; expected ({N}, outputs), one row per hidden unit.")
         if self.backward is not None:
             feedback = self.W_fb is not None
             checked["backward"] = check_backward(self.backward, checked["W_rec"], feedback=feedback)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        for field, array in checked.items():
+            object.__setattr__(self, field, array)
 
     @property
     def N(self) -> int:
@@ -190,8 +184,8 @@ class Reservoir:
         leak : float, pair of floats or array of shape (N,), default 1.0
             The leak rate, in (0, 1]. A tuple (low, high) spreads leaks evenly in logarithm over the units or, in the
             topologies "groups" and "deep", from the first group (high) to the last (low).
-        initial_state : array of shape (N,) or None, default None
-            The state before the first step. None: zero.
+        initial_state
+            As in `Reservoir`.
         random_state : int, numpy.random.Generator or None, default None
             Seed or generator. Equal seeds give equal bits. None: another reservoir every time.
 
@@ -200,20 +194,11 @@ class Reservoir:
         Reservoir
             The reservoir. An EchoStateWarning is issued if it cannot forget its initial state.
 
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, or a matrix given as `topology` cannot be scaled.
-
         Examples
         --------
         >>> from echolearn import Reservoir
-        >>> reservoir = Reservoir.random(3, 50, spectral_radius=0.8, connections=5, random_state=0)
-        >>> reservoir.W.shape, reservoir.W_rec.nnz
-        ((3, 50), 250)
-        >>> import numpy as np
-        >>> round(float(np.abs(np.linalg.eigvals(reservoir.W_rec.toarray())).max()), 6)
-        0.8
+        >>> Reservoir.random(3, 50, spectral_radius=0.8, connections=5, random_state=0).W_rec.nnz
+        250
         >>> Reservoir.random(1, 4, topology="ring", random_state=0).W_rec.toarray()
         array([[0. , 0. , 0. , 0.9],
                [0.9, 0. , 0. , 0. ],
@@ -231,8 +216,12 @@ class Reservoir:
         rng_W, rng_rec, rng_bias, rng_leak, rng_fb = as_generator(random_state).spawn(5)
         N, bias, fed_back = int(hidden_units), float(bias_scaling), float(feedback_scaling)  # unsigned ones wrap
         W_rec = recurrent_weights(topology, rng_rec, N, int(connections), spectral_radius)
+        scale = input_scales(input_scaling, n_in)
+        W = rng_W.uniform(-scale, scale, (n_in, N))
+        if isinstance(topology, str) and topology == "deep":
+            W[:, group_of_units(N) > 0] = 0  # inputs reach the first group only
         reservoir = cls(
-            W=draw_input_weights(rng_W, n_in, N, input_scaling, topology),
+            W=W,
             W_rec=W_rec,
             activation=activation,
             leak=draw_leaks(rng_leak, leak, N, topology) if isinstance(leak, tuple) else leak,
@@ -263,13 +252,7 @@ class Reservoir:
         return np.tile(h0.astype(dtype), (sequences, 1))
 
     def weights(self) -> dict[str, Array]:
-        """Return all weights by name, as `with_weights` takes them.
-
-        Returns
-        -------
-        dict of str to array
-            "W", "W_rec" (the values of its connections), "leak" and, where there are any, "W_fb" and "bias".
-        """
+        """Return all weights by name, as `with_weights` takes them: of "W_rec", the values of its connections."""
         every = {"W": self.W, "W_rec": self.W_rec.data, "W_fb": self.W_fb, "bias": self.bias, "leak": self.leak}
         return {name: value for name, value in every.items() if value is not None}
 
@@ -312,14 +295,6 @@ class Reservoir:
         -------
         Reservoir
             The reservoir of these units. Backward units become forward ones: give them sequences in reverse.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from echolearn import Reservoir
-        >>> reservoir = Reservoir.random(1, 8, topology="groups", random_state=0)  # four groups of two
-        >>> reservoir.subreservoir(np.arange(8) < 2).N
-        2
         """
 
         def kept(value: Array | None) -> Array | None:
@@ -328,14 +303,15 @@ class Reservoir:
         rows = self.W_rec[units]
         number = np.cumsum(units) - 1
         W_rec = sparse.csr_array((rows.data, number[rows.indices], rows.indptr), shape=2 * (int(units.sum()),))
-        return Reservoir(
+        return replace(
+            self,
             W=self.W[:, units],
             W_rec=W_rec,
-            activation=self.activation,
             leak=self.leak[units],
             bias=kept(self.bias),
             W_fb=kept(self.W_fb),
             initial_state=kept(self.initial_state),
+            backward=None,
         )
 
 
@@ -352,24 +328,13 @@ def input_scales(input_scaling: ArrayLike, n_in: int) -> Array:
     return scale if scale.ndim == 0 else scale[:, None]
 
 
-def draw_input_weights(
-    rng: np.random.Generator, n_in: int, N: int, input_scaling: ArrayLike, topology: Topology
-) -> Array:
-    """Return W (n_in, N), uniform in ±input_scaling. In a deep topology inputs reach the first group only."""
-    scale = input_scales(input_scaling, n_in)
-    W = rng.uniform(-scale, scale, (n_in, N))
-    if isinstance(topology, str) and topology == "deep":
-        W[:, group_of_units(N) > 0] = 0
-    return W
-
-
 def draw_leaks(rng: np.random.Generator, limits: tuple[float, float], N: int, topology: Topology) -> Array:
     """Return leaks (N,), evenly spaced in logarithm between limits (low, high).
 
     Units get them in random order; the groups of a topology from the first (high) to the last (low).
     """
     low, high = limits
-    if not has_groups(topology):
+    if not isinstance(topology, str) or topology not in ("groups", "deep"):
         return rng.permutation(np.geomspace(low, high, N))
     group = group_of_units(N)
     return np.asarray(np.geomspace(high, low, group[-1] + 1)[group])
@@ -418,22 +383,6 @@ def check_leak(leak: ArrayLike, N: int) -> Array:
     return leaks
 
 
-def check_per_unit(name: str, value: ArrayLike, N: int) -> Array:
-    """Return finite numbers (N,)."""
-    numbers = finite_array(name, value)
-    if numbers.shape != (N,):
-        raise ValueError(f"{name} has shape {numbers.shape}; expected {N} finite numbers, one per unit.")
-    return numbers
-
-
-def check_feedback(W_fb: ArrayLike, N: int) -> Array:
-    """Return W_fb (N, n_out)."""
-    matrix = check_matrix("W_fb", W_fb)
-    if matrix.shape[0] != N:
-        raise ValueError(f"W_fb has shape {matrix.shape}; expected ({N}, outputs), one row per hidden unit.")
-    return matrix
-
-
 def check_backward(backward: ArrayLike, W_rec: sparse.csr_array, *, feedback: bool) -> Array | None:
     """Return which units run backward in time (N,), or None if no unit does."""
     N, units = W_rec.shape[0], np.array(backward)
@@ -464,11 +413,7 @@ def join_reservoirs(reservoirs: Sequence[Reservoir]) -> Reservoir:
         W=np.hstack([reservoir.W for reservoir in reservoirs]),
         W_rec=sparse.block_diag([reservoir.W_rec for reservoir in reservoirs], format="csr"),
         activation=reservoirs[0].activation,
-        leak=joined("leak"),
-        bias=joined("bias"),
-        W_fb=joined("W_fb"),
-        initial_state=joined("initial_state"),
-        backward=joined("backward"),
+        **{name: joined(name) for name in ("leak", "bias", "W_fb", "initial_state", "backward")},
     )
 
 

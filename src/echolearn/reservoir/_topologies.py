@@ -1,23 +1,7 @@
-"""Topologies: which units of a reservoir are connected, by name.
+"""Topologies: which units of a reservoir are connected, by name (`Reservoir.random` explains each).
 
-Row i of a recurrent matrix W_rec (N, N) holds the weights of the connections into unit i.
-
-============== =======================================================================================================
-name           connections into unit i
-============== =======================================================================================================
-"random"       from `connections` random units; each unit also has as many outgoing ones. Weights uniform in ±1.
-"ring"         from unit i - 1, and into the first unit from the last.
-"delay_line"   from unit i - 1; the first unit has none.
-"small_world"  from its `connections` nearest neighbours on a ring, a tenth of them replaced by random others
-               (Watts and Strogatz, Nature 393, 1998). Weights uniform in ±1.
-"orthogonal"   from all units: a random rotation, with all eigenvalues on one circle.
-"groups"       from `connections` units of its own group, a quarter of all units. With a range of leaks every group has
-               its own time scale.
-"deep"         as "groups", and from one unit of the group before; inputs reach only the first group
-               (Gallicchio, Micheli and Pedrelli, Neurocomputing 268, 2017).
-============== =======================================================================================================
-
-All but the delay line are then scaled to a spectral radius (eq. 3).
+Row i of a recurrent matrix W_rec (N, N) holds the weights of the connections into unit i. All but the delay line are
+scaled to a spectral radius (eq. 3).
 """
 
 from __future__ import annotations
@@ -66,7 +50,7 @@ def delay_line(N: int) -> sparse.csr_array:
 def small_world(rng: np.random.Generator, N: int, connections: int, rewired: float = REWIRED_SHARE) -> sparse.csr_array:
     """Return a matrix of connections from the `connections` nearest neighbours on a ring, uniform in ±1.
 
-    With probability `rewired` each of them is replaced by one from a unit that is not yet connected.
+    With probability `rewired` each is replaced by one from another unit (Watts and Strogatz, Nature 393, 1998).
     """
     if connections >= N:
         raise ValueError(f"connections={connections} of {N} units; a small world needs fewer connections than units.")
@@ -91,7 +75,8 @@ def orthogonal(rng: np.random.Generator, N: int) -> sparse.csr_array:
 def grouped(rng: np.random.Generator, N: int, connections: int, *, deep: bool) -> sparse.csr_array:
     """Return `MAX_GROUPS` random matrices of spectral radius 1 along the diagonal.
 
-    With `deep`, unit i of a group also has a connection of weight 1 from unit i of the group before.
+    With `deep`, unit i of a group also has a connection of weight 1 from unit i of the group before (Gallicchio,
+    Micheli and Pedrelli, Neurocomputing 268, 2017). With a range of leaks every group has its own time scale.
     """
     group = group_of_units(N)
     sizes = np.bincount(group)
@@ -120,13 +105,7 @@ _MATRICES: dict[str, Callable[[np.random.Generator, int, int], sparse.csr_array]
     "deep": lambda rng, N, connections: grouped(rng, N, connections, deep=True),
 }
 
-TOPOLOGIES = tuple(_MATRICES)
-"""The names that the parameter `topology` accepts (the table at the top of this module explains each)."""
-
-
-def has_groups(topology: Topology) -> bool:
-    """Return whether the units of a topology form the groups of `group_of_units`."""
-    return isinstance(topology, str) and topology in ("groups", "deep")
+TOPOLOGIES = tuple(_MATRICES)  # the names that the parameter `topology` accepts
 
 
 def recurrent_weights(

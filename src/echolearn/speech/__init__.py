@@ -12,17 +12,13 @@ if TYPE_CHECKING:
     from echolearn.speech._features import mfcc, normalised, with_context, with_differences
     from echolearn.speech._labels import Segment, read_labels, read_mlf, read_phn, write_mlf
     from echolearn.speech._phone_set import ENGLISH, TIMIT_61
-    from echolearn.speech._recipe import FeatureRecipe, FeatureStream
-    from echolearn.speech._scoring import Counts, Evaluation, evaluate, matched_pairs
+    from echolearn.speech._scoring import Evaluation, evaluate, matched_pairs
 
 __all__ = [
     "ENGLISH",
     "TIMIT_61",
     "Corpus",
-    "Counts",
     "Evaluation",
-    "FeatureRecipe",
-    "FeatureStream",
     "Segment",
     "align",
     "boundary_errors",
@@ -55,7 +51,6 @@ __getattr__, __dir__ = names_at_first_use(
         "_features": ("mfcc", "normalised", "with_context", "with_differences"),
         "_labels": ("Segment", "read_labels", "read_mlf", "read_phn", "write_mlf"),
         "_phone_set": ("ENGLISH", "TIMIT_61"),
-        "_recipe": ("FeatureRecipe", "FeatureStream"),
-        "_scoring": ("Counts", "Evaluation", "evaluate", "matched_pairs"),
+        "_scoring": ("Evaluation", "evaluate", "matched_pairs"),
     },
 )

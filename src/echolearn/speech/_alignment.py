@@ -70,6 +70,8 @@ def align(
 ) -> list[Alignment]:
     """Train a model on some utterances and align every utterance with it.
 
+    A CorpusError names every utterance that has fewer frames than phones, and every phone that is not in the list.
+
     Parameters
     ----------
     features : sequence of array of shape (n_frames, n_columns), float32
@@ -94,11 +96,6 @@ def align(
     list of Alignment
         One alignment per utterance.
 
-    Raises
-    ------
-    CorpusError
-        If an utterance has fewer frames than phones, or a phone is not in the list. The error names all of them.
-
     Examples
     --------
     The example has two phones that differ in a single feature:
@@ -107,8 +104,7 @@ def align(
     >>> rng = np.random.default_rng(0)
     >>> lengths = rng.integers(4, 9, size=(20, 2))
     >>> features = [np.repeat([0, 9], n)[:, None] + rng.normal(0, 0.1, (n.sum(), 1)) for n in lengths]
-    >>> features = [X.astype(np.float32) for X in features]
-    >>> found = align(features, [["a", "b"]] * 20, ["a", "b"], mixtures=1)
+    >>> found = align([X.astype(np.float32) for X in features], [["a", "b"]] * 20, ["a", "b"], mixtures=1)
     >>> all(one.starts[1] == n[0] for one, n in zip(found, lengths))
     True
     """
@@ -138,7 +134,7 @@ def train_aligner(
     """Return a model trained on utterances and their phones; the parameters are those of `align`."""
     names = [phone_names(t) for t in transcripts]
     _check(features, names, phones)
-    flat = flat or any(not _timed(t) for t in transcripts)
+    flat = flat or not all(isinstance(item, Segment) for t in transcripts for item in t)
     frames = np.concatenate(list(features))
     labels = np.concatenate(
         [_first_labels(len(X), t, phones, flat) for X, t in zip(features, transcripts, strict=True)]
@@ -166,7 +162,7 @@ def train_aligner(
 
 
 def boundary_errors(alignments: Sequence[Alignment], truth: Sequence[Sequence[Segment]]) -> NDArray[np.float64]:
-    """Return the differences between the boundaries of alignments and the true ones.
+    """Return the seconds by which each boundary between two phones is later than the true one.
 
     Parameters
     ----------
@@ -178,7 +174,7 @@ def boundary_errors(alignments: Sequence[Alignment], truth: Sequence[Sequence[Se
     Returns
     -------
     array of shape (n_boundaries,)
-        Seconds by which each boundary between two phones is later than the true one.
+        The differences of all utterances, one after another.
 
     Examples
     --------
@@ -233,17 +229,9 @@ class Aligner:
 
 def _check(features: Sequence[Frames], names: Sequence[Sequence[str]], phones: Sequence[str]) -> None:
     """Raise one error with every utterance that is too short and every unknown phone."""
-    lengths = [len(X) for X in features]
-    short = [
-        problem
-        for k, (length, spoken) in enumerate(zip(lengths, names, strict=True))
-        for problem in too_few_frames(length, spoken, f"utterance {k}")
-    ]
+    given = enumerate(zip(features, names, strict=True))
+    short = [problem for k, (X, spoken) in given for problem in too_few_frames(len(X), spoken, f"utterance {k}")]
     raise_any(short + [p for k, spoken in enumerate(names) for p in unknown_phones(spoken, phones, f"utterance {k}")])
-
-
-def _timed(transcript: Transcript) -> bool:
-    return all(isinstance(item, Segment) for item in transcript)
 
 
 def _first_labels(T: int, transcript: Transcript, phones: Sequence[str], flat: bool) -> NDArray[np.int64]:
@@ -320,21 +308,12 @@ class Mixtures:
     @classmethod
     def flat(cls, states: int, mean: Floats, variance: Floats) -> Mixtures:
         """Return the same single Gaussian for every state; 1 % of its variance is the floor of all variances."""
-        shape = (states, 1, len(mean))
         floor = np.maximum(VARIANCE_FLOOR * variance, 1e-8)
-        spread = np.maximum(variance, floor)
-        return cls(
-            np.zeros((states, 1)),
-            np.broadcast_to(mean, shape).copy(),
-            np.broadcast_to(spread, shape).copy(),
-            floor,
-        )
+        means, variances = (np.tile(one, (states, 1, 1)) for one in (mean, np.maximum(variance, floor)))
+        return cls(np.zeros((states, 1)), means, variances, floor)
 
     def component_log_densities(self, X: Frames, states: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return log w + log N(x; m, v) of every component: (T, M, len(states)), float32.
-
-        The square is multiplied out, so that all frames and components are two matrix products.
-        """
+        """Return log w + log N(x; m, v) of every component: (T, M, len(states)); the square is multiplied out."""
         means, variances = (a[states].swapaxes(0, 1) for a in (self.means, self.variances))
         precision = 1.0 / variances
         constant = self.log_weights[states].T - 0.5 * (
@@ -379,10 +358,7 @@ class Mixtures:
         return replace(self, log_weights=log_weights, means=means, variances=variances)
 
     def grown(self, components: int, counts: NDArray[np.int64]) -> Mixtures:
-        """Return mixtures in which the component of the largest weight in each state was split in two repeatedly.
-
-        `counts` has the frames of each state, which gets at most one component per 20 of them.
-        """
+        """Return mixtures in which the largest component of each state was split, up to one per 20 of its `counts`."""
         extra = components - self.components
         log_weights = np.pad(self.log_weights, ((0, 0), (0, extra)), constant_values=-np.inf)
         means = np.pad(self.means, ((0, 0), (0, extra), (0, 0)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from io import BufferedReader
 from math import gcd
 from os import PathLike
 from pathlib import Path
@@ -36,7 +37,8 @@ _QUIET_AMPLITUDE = 1.0  # recordings never stay below one count of 16-bit sample
 def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArray[np.float32]:
     """Read one channel of an audio file, or the mean of all its channels.
 
-    It requires soundfile (`pip install 'echolearn[speech]'`).
+    It requires soundfile (`pip install 'echolearn[speech]'`). A CorpusError says why a file cannot be used: it is
+    missing, unreadable, truncated, empty, silent, of several channels or of a rate at which no speech is recorded.
 
     Parameters
     ----------
@@ -52,24 +54,14 @@ def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArra
     array of shape (n_samples,), float32
         The samples at 16 kHz on the 16-bit scale, -32768 to 32767.
 
-    Raises
-    ------
-    CorpusError
-        With one problem, if the file is missing, unreadable, truncated, empty, silent, of several channels or of a
-        rate at which no speech is recorded.
-    ValueError
-        If `channels` is "split"; `read_channels` returns all channels.
-
     Examples
     --------
     >>> import tempfile
-    >>> import numpy as np
     >>> import soundfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     soundfile.write(f"{folder}/tone.wav", 0.5 * np.sin(np.arange(8000) / 5), 8000)
-    ...     samples = read_audio(f"{folder}/tone.wav")
-    >>> samples.shape, samples.dtype
-    ((16000,), dtype('float32'))
+    ...     read_audio(f"{folder}/tone.wav").shape
+    (16000,)
     """
     if channels == "split":
         raise ValueError("channels='split' gives one array per channel; use read_channels")
@@ -77,7 +69,7 @@ def read_audio(path: str | Path, *, channels: int | str | None = None) -> NDArra
 
 
 def read_channels(path: str | Path, channels: int | str | None = "split") -> list[NDArray[np.float32]]:
-    """Read the channels of an audio file.
+    """Read the channels of an audio file; it is refused for the reasons of `read_audio`.
 
     Parameters
     ----------
@@ -91,11 +83,6 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
     -------
     list of array of shape (n_samples,), float32
         The samples of each channel at 16 kHz on the 16-bit scale.
-
-    Raises
-    ------
-    CorpusError
-        For the reasons of `read_audio`. The error names a channel that is silent.
     """
     if channels not in (None, "mix", "split") and not (type(channels) is int and channels >= 1):
         raise ValueError(f"channels is {channels!r}, expected 'mix', 'split' or the number of a channel")
@@ -194,34 +181,29 @@ def _promised_samples(path: Path) -> int | None:
         with path.open("rb") as file:
             head = file.read(16)
             if head.startswith(b"NIST_1A"):
-                return _sphere_samples(head + file.read(4080))
+                match = re.search(rb"^sample_count\s+-i\s+(\d+)", head + file.read(4080), flags=re.MULTILINE)
+                return int(match[1]) if match else None
             if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
-                return _riff_samples(path)
+                return _riff_samples(file)
     except OSError as error:
         raise CorpusError.one(path, f"cannot be opened ({error.strerror}); check its permissions") from error
     return None
 
 
-def _sphere_samples(head: bytes) -> int | None:
-    match = re.search(rb"^sample_count\s+-i\s+(\d+)", head, flags=re.MULTILINE)
-    return int(match[1]) if match else None
-
-
-def _riff_samples(path: Path) -> int | None:
+def _riff_samples(file: BufferedReader) -> int | None:
     block = 0
-    with path.open("rb") as file:
-        file.seek(12)
-        while len(head := file.read(8)) == 8:
-            kind, size = head[:4], struct.unpack("<I", head[4:])[0]
-            if kind == b"fmt ":
-                about = file.read(min(size, 14))
-                block = int.from_bytes(about[12:14], "little")
-                file.seek(size - len(about), 1)
-            elif kind == b"data":
-                # Writers that stream leave 0 or 0xFFFFFFFF here, because they never know the size.
-                return size // block if block and size not in (0, 0xFFFFFFFF) else None
-            else:
-                file.seek(size + size % 2, 1)
+    file.seek(12)
+    while len(head := file.read(8)) == 8:
+        kind, size = head[:4], struct.unpack("<I", head[4:])[0]
+        if kind == b"fmt ":
+            about = file.read(min(size, 14))
+            block = int.from_bytes(about[12:14], "little")
+            file.seek(size - len(about), 1)
+        elif kind == b"data":
+            # Writers that stream leave 0 or 0xFFFFFFFF here, because they never know the size.
+            return size // block if block and size not in (0, 0xFFFFFFFF) else None
+        else:
+            file.seek(size + size % 2, 1)
     return None
 
 

@@ -36,10 +36,9 @@ def mel(frequency: Array | float) -> Array:
 
 
 def warped_frequency(frequency: Array | float, factor: float, high: float = RATE_HZ / 2) -> Array:
-    """Return the frequencies to which a warp moves the given ones.
+    """Return the frequencies to which a warp moves the given ones; the warp by ``1 / factor`` is the exact inverse.
 
-    Where the frequency or its image exceeds 85 % of the band up to `high`, the map continues as a straight line to the
-    end. The warp by ``1 / factor`` is the exact inverse.
+    Where a frequency or its image exceeds 85 % of the band up to `high`, the map is a straight line to the end.
     """
     edge = _PROPORTIONAL_SHARE * high
     knot = edge / factor if factor > 1 else edge
@@ -69,12 +68,6 @@ def warp_matrix(
     array of shape (cepstra, cepstra)
         The matrix A; the cepstra ``C`` (frames are rows) of an utterance become ``C @ A.T``. The first coefficient does
         not change, because a warp does not change the energy of a frame, and has no influence on the others.
-        Coefficients above the last one are not taken into account.
-
-    Raises
-    ------
-    ValueError
-        If the factor is not positive, or the band is empty.
 
     Examples
     --------
@@ -110,8 +103,6 @@ def warped_copies(
 ) -> list[Frames]:
     """Return copies of utterances, each warped by a random factor of its own.
 
-    The labels of the copies are those of the utterances, repeated `copies` times.
-
     Parameters
     ----------
     cepstra : sequence of array of shape (n_frames, n_cepstra)
@@ -130,12 +121,11 @@ def warped_copies(
     Returns
     -------
     list of array of shape (n_frames, n_cepstra), float32
-        One warped copy of every utterance, in their order, then the next copy of every utterance, and so on. The
-        originals are not included.
+        One warped copy of every utterance, in their order, then the next copy of every utterance, and so on, without
+        the originals. The labels of the copies are those of the utterances, repeated `copies` times.
 
     Examples
     --------
-    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> utterances = [rng.standard_normal((30, 13)), rng.standard_normal((20, 13))]
     >>> [len(c) for c in warped_copies(utterances, 2, 0.1, rng)]

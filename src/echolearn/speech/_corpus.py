@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -42,12 +43,8 @@ class Corpus:
         Features of each utterance, arrays of shape (n_frames, n_columns) that are computed when they are accessed.
     labels : list of array of shape (n_frames,), int16
         Labels of each utterance, indices into `state_names`.
-    split : tuple of str
-        Part of each utterance: train, valid or test.
-    utterances : tuple of str
-        Name of each utterance.
-    speakers : tuple of str
-        Speaker of each utterance.
+    split, utterances, speakers : tuple of str
+        Part (train, valid or test), name and speaker of each utterance.
     state_names : tuple of str
         Name of each state.
     synthetic : bool, default False
@@ -61,8 +58,7 @@ class Corpus:
     lexicon : str, default ""
         Path of the pronunciation dictionary that comes with the corpus; "" if there is none.
     recipe : FeatureRecipe, optional
-        The steps by which the features were computed from sound, or from the frames in a file. By default there are
-        none.
+        The steps by which the features were computed from sound, or from the frames in a file; by default none.
     """
 
     name: str
@@ -95,37 +91,31 @@ class Corpus:
     def words(self) -> tuple[Words, ...]:
         """The words of each utterance, as a tuple of tuples of str; () for an utterance without a file of words.
 
-        They are read at the first access: from the lists of transcripts or, without one, from the .wrd or .txt files
-        beside the audio. A CorpusError names the files if audio, or a file of words of the synthetic corpus, has been
-        removed since the corpus was opened.
+        They are read at the first access, from the lists of transcripts or else from the .wrd or .txt files beside the
+        audio. A CorpusError names files that have been removed since the corpus was opened.
         """
         if self.transcripts:
             listed = [item for path in self.transcripts for item in read_transcripts(path).items()]
             return tuple(match_transcripts(self.utterances, dict(listed), ", ".join(self.transcripts)))
         files = [word_file(Path(audio)) if audio else None for audio in self.audio]
-        raise_any(
-            self._removed(audio) for audio, file in zip(self.audio, files, strict=True) if self._lost(audio, file)
-        )
-        return tuple(() if file is None else read_word_file(file) for file in files)
-
-    def _lost(self, audio: str, file: Path | None) -> bool:
-        """Whether files were removed: the audio is gone, or a sentence of the synthetic corpus, which has all words."""
-        return bool(audio) and file is None and (self.synthetic or not Path(audio).is_file())
-
-    def _removed(self, audio: str) -> Problem:
-        place = Path(audio).with_suffix(".WRD") if self.synthetic else Path(audio)
+        lost = [
+            # Of the synthetic corpus, which has all words, the sentence; otherwise the audio.
+            Path(audio).with_suffix(".WRD") if self.synthetic else audio
+            for audio, file in zip(self.audio, files, strict=True)
+            if audio and file is None and (self.synthetic or not Path(audio).is_file())
+        ]
         where = ", perhaps with the cache folder" if self.synthetic else ""
-        return Problem(
-            str(place), f"was removed after the corpus was opened{where}; open the corpus again to use its words"
-        )
+        what = f"was removed after the corpus was opened{where}; open the corpus again to use its words"
+        raise_any(Problem(str(place), what) for place in lost)
+        return tuple(() if file is None else read_word_file(file) for file in files)
 
     def which(self, part: str) -> list[int]:
         """Return the indices of a part's utterances.
 
         Parameters
         ----------
-        part : str
-            train, valid or test.
+        part : {"train", "valid", "test"}
+            The part.
 
         Returns
         -------
@@ -141,8 +131,8 @@ class Corpus:
 
         Parameters
         ----------
-        part : str
-            The part: train, valid or test.
+        part : {"train", "valid", "test"}
+            The part.
         lazy : bool, default False
             Whether to return the features as a sequence that computes each array when it is accessed. Use it for a
             corpus that does not fit in memory.
@@ -176,15 +166,13 @@ class Corpus:
         path : str or Path
             The file; one that exists is replaced.
         """
-        written = {name: self._state_segments(y) for name, y in zip(self.utterances, self.labels, strict=True)}
+        written = {}
+        for name, y in zip(self.utterances, self.labels, strict=True):
+            edges = np.flatnonzero(np.r_[True, np.diff(y) != 0, True]).tolist()
+            written[name] = [
+                Segment(a * FRAME_SECONDS, b * FRAME_SECONDS, self.state_names[y[a]]) for a, b in pairwise(edges)
+            ]
         write_mlf(path, written)
-
-    def _state_segments(self, y: Labels) -> list[Segment]:
-        edges = np.flatnonzero(np.r_[True, np.diff(y) != 0, True])
-        return [
-            Segment(a * FRAME_SECONDS, b * FRAME_SECONDS, self.state_names[y[a]])
-            for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-        ]
 
 
 def open_corpus(
@@ -201,7 +189,7 @@ def open_corpus(
     """Open a corpus with its features and one state label per frame (docs/howto/speech.md).
 
     Features and labels are computed by the first call and kept in the cache. Later calls with the same files and
-    settings read them from there.
+    settings read them from there. A CorpusError has all problems of the corpus; no file is left out silently.
 
     Parameters
     ----------
@@ -235,13 +223,6 @@ def open_corpus(
     Corpus
         The corpus.
 
-    Raises
-    ------
-    CorpusError
-        With all problems of the corpus; no file is left out silently.
-    ValueError
-        If the word or an option is not one of those above, or the option does not apply to the corpus.
-
     Examples
     --------
     >>> import tempfile
@@ -258,11 +239,9 @@ def open_corpus(
     ...         state_names=np.array(["sil", "iy"]),
     ...     )
     ...     corpus = open_corpus(f"features:{folder}/mine.npz")
-    >>> corpus.frames
-    {'train': 2, 'valid': 2, 'test': 2}
     >>> X, y = corpus.part("train")
-    >>> X[0].shape, y[0]
-    ((2, 2), array([0, 0], dtype=int16))
+    >>> corpus.frames, X[0].shape
+    ({'train': 2, 'valid': 2, 'test': 2}, (2, 2))
     """
     if normalise not in NORMALISATIONS:
         raise ValueError(f"normalise is {normalise!r}, expected 'utterance', 'corpus' or 'running'")
@@ -310,18 +289,18 @@ def _from_audio(
     if labels is not None:
         master, missing = match_labels(utterances, read_mlf(labels), labels)
         files = replace(files, problems=files.problems + missing)
-    prepared = prepare(files, cache, master=master, normalise=normalise, progress=progress)
+    features, frame_labels, phones = prepare(files, cache, master=master, normalise=normalise, progress=progress)
     return Corpus(
         name=word,
-        features=prepared.features,
-        labels=prepared.labels,
+        features=features,
+        labels=frame_labels,
         split=tuple(u.part for u in utterances),
         utterances=tuple(u.name for u in utterances),
         speakers=tuple(u.speaker for u in utterances),
-        state_names=state_names(prepared.phones),
+        state_names=state_names(phones),
         notes=tuple(files.notes),
         audio=tuple(str(u.audio) for u in utterances),
-        recipe=FeatureRecipe(normalise=normalise, scale=prepared.features.scale),
+        recipe=FeatureRecipe(normalise=normalise, scale=features.scale),
     )
 
 

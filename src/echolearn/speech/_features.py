@@ -64,46 +64,34 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> samples = 1000 * np.random.default_rng(0).standard_normal(16_000).astype(np.float32)
-    >>> mfcc(samples).shape
+    >>> mfcc(1000 * np.random.default_rng(0).standard_normal(16_000).astype(np.float32)).shape
     (98, 13)
     """
+    return _computed("Mfcc", samples, CEPSTRA)
+
+
+def _computed(kind: str, samples: NDArray[np.float32], columns: int) -> Frames:
+    """Return features of kaldi-native-fbank: Mfcc, or Fbank with the energy first."""
     import kaldi_native_fbank as knf
 
-    options = knf.MfccOptions()
-    options.frame_opts.samp_freq = RATE_HZ
-    options.frame_opts.dither = 0.0
-    options.frame_opts.snip_edges = True
-    options.num_ceps = CEPSTRA
-    options.use_energy = True
-    # Digital silence has no logarithm; one count of a 16-bit sample is below any recording.
-    options.energy_floor = 1.0
-    computer = knf.OnlineMfcc(options)
-    computer.accept_waveform(float(RATE_HZ), samples.tolist())
-    computer.input_finished()
-    count = computer.num_frames_ready
-    if count == 0:
-        return np.empty((0, CEPSTRA), dtype=np.float32)
-    return np.stack([computer.get_frame(i) for i in range(count)]).astype(np.float32, copy=False)
-
-
-def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames]:
-    """Return the log energy of each frame and of its 23 mel bands, from which `mfcc` computes its cepstra."""
-    import kaldi_native_fbank as knf
-
-    options = knf.FbankOptions()
+    options = getattr(knf, f"{kind}Options")()
     options.frame_opts.samp_freq = RATE_HZ
     options.frame_opts.dither = 0.0
     options.frame_opts.snip_edges = True
     options.mel_opts.num_bins = MEL_BANDS
     options.use_energy = True
+    # Digital silence has no logarithm; one count of a 16-bit sample is below any recording.
     options.energy_floor = 1.0
-    computer = knf.OnlineFbank(options)
+    computer = getattr(knf, f"Online{kind}")(options)
     computer.accept_waveform(float(RATE_HZ), samples.tolist())
     computer.input_finished()
     rows = [computer.get_frame(i) for i in range(computer.num_frames_ready)]
-    energies = np.stack(rows).astype(np.float32) if rows else np.empty((0, MEL_BANDS + 1), np.float32)
+    return np.stack(rows).astype(np.float32, copy=False) if rows else np.empty((0, columns), np.float32)
+
+
+def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames]:
+    """Return the log energy of each frame and of its 23 mel bands, from which `mfcc` computes its cepstra."""
+    energies = _computed("Fbank", samples, MEL_BANDS + 1)
     return energies[:, 0], energies[:, 1:]
 
 
@@ -148,7 +136,6 @@ def with_differences(cepstra: Frames) -> Frames:
 
     Examples
     --------
-    >>> import numpy as np
     >>> with_differences(np.zeros((5, 13), dtype=np.float32)).shape
     (5, 39)
     """
@@ -165,10 +152,9 @@ def normalised(
     ----------
     frames : array of shape (n_frames, n_columns)
         Features of one utterance.
-    mean : array of shape (n_columns,), optional
-        Mean to subtract. By default that of the utterance. Pass that of the training part to normalise per corpus.
-    deviation : array of shape (n_columns,), optional
-        Standard deviation to divide by. It must be given together with `mean`.
+    mean, deviation : array of shape (n_columns,), optional
+        Mean to subtract and standard deviation to divide by, given together. By default those of the utterance. Pass
+        those of the training part to normalise per corpus.
 
     Returns
     -------
@@ -178,7 +164,6 @@ def normalised(
 
     Examples
     --------
-    >>> import numpy as np
     >>> normalised(np.array([[1, 5], [3, 5]], dtype=np.float32))
     array([[-1.,  0.],
            [ 1.,  0.]], dtype=float32)
@@ -212,11 +197,9 @@ def _follow(
 
 
 class RunningScale:
-    """A running normalisation of frames by the mean and deviation of the frames so far.
+    """A running normalisation by the mean and deviation of the frames so far, for streams and whole recordings.
 
-    The mean and deviation of the training part have the weight of 100 frames before the first one. Frames from more
-    than 30 seconds ago lose their weight gradually. Nothing depends on later frames, so that a stream and a whole
-    recording give the same features.
+    Before the first frame those of the training part count for 100 frames; frames lose their weight after 30 seconds.
     """
 
     def __init__(self, mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> None:
@@ -248,14 +231,8 @@ def with_context(frames: Frames, context: int = CONTEXT_FRAMES) -> Frames:
     array of shape (n_frames, n_columns * context)
         The stacked frames. The first and last frame are repeated beyond the ends.
 
-    Raises
-    ------
-    ValueError
-        If `context` is even or below 1.
-
     Examples
     --------
-    >>> import numpy as np
     >>> with_context(np.array([[1], [2], [3]], dtype=np.float32)).astype(int)
     array([[1, 1, 2],
            [1, 2, 3],
@@ -273,8 +250,7 @@ def with_context(frames: Frames, context: int = CONTEXT_FRAMES) -> Frames:
 class FrameList(Sequence[Frames]):
     """The features of many utterances, stored as one array of frames, usually a file mapped into memory.
 
-    Item k is the slice `bounds[k]` of the array, normalised by the scale (mean and deviation), if there is one, and
-    stacked with its context when it is accessed. So a corpus of a million frames takes the memory of one utterance.
+    Item k is the slice `bounds[k]`; it is normalised by the scale, if there is one, and stacked when it is accessed.
     """
 
     def __repr__(self) -> str:
@@ -314,10 +290,6 @@ class FrameList(Sequence[Frames]):
         if self.scale is not None:
             rows = RunningScale(*self.scale).apply(rows) if self.running else normalised(rows, *self.scale)
         return with_context(rows, self.context)
-
-    def lengths(self) -> list[int]:
-        """Return the number of frames of each utterance."""
-        return [end - start for start, end in self.bounds]
 
     def take(self, which: Sequence[int]) -> FrameList:
         """Return the utterances with these indices."""

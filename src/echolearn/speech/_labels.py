@@ -26,10 +26,8 @@ class Segment(NamedTuple):
 
     Parameters
     ----------
-    start : float
-        Start time in seconds.
-    end : float
-        End time in seconds.
+    start, end : float
+        Start and end time in seconds.
     name : str
         The phone or state.
     """
@@ -53,11 +51,6 @@ def read_labels(path: str | Path, rate: int = RATE_HZ) -> list[Segment] | list[s
     -------
     list of Segment, or list of str
         The phones with their times; their names alone for a .lab file without times.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, holds no labels or has another ending.
 
     Examples
     --------
@@ -88,14 +81,9 @@ def read_phn(path: str | Path, rate: int = RATE_HZ) -> list[Segment]:
     -------
     list of Segment
         The phones with their times.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, holds no labels or has a line of another form.
     """
     segments = []
-    for number, line in _lines(path):
+    for number, line in read_lines(path, "labels"):
         fields = line.split()
         if len(fields) != 3 or not _are_times(fields):
             raise _bad_line(path, number, line, "start end phone, times in samples")
@@ -111,7 +99,7 @@ def write_phn(path: str | Path, segments: Iterable[Segment], rate: int = RATE_HZ
 
 def read_lab(path: str | Path) -> list[Segment] | list[str]:
     """Read a label file of HTK: `start end phone` in units of 100 ns, or one phone per line without times."""
-    lines = _lines(path)
+    lines = read_lines(path, "labels")
     rows = [line.split() for _, line in lines]
     if rows and all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
@@ -132,13 +120,8 @@ def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
     dict of str to list of Segment
         The segments of each utterance. Its name is that of the entry without its ending and a leading `*/`; folders
         are kept.
-
-    Raises
-    ------
-    CorpusError
-        If the file cannot be read, names no utterance or one twice, or has a line of another form.
     """
-    lines = _lines(path)
+    lines = read_lines(path, "labels")
     if not lines or lines[0][1] != "#!MLF!#":
         found_there = repr(lines[0][1][:40]) if lines else "nothing"
         raise line_problem(path, 1, f"{found_there}; expected #!MLF!# of an HTK master label file")
@@ -244,10 +227,6 @@ def _are_times(fields: list[str]) -> bool:
     times = fields[:2]
     digits = all(field.isascii() and field.isdigit() and len(field) <= 18 for field in times)
     return digits and int(times[0]) <= int(times[1])
-
-
-def _lines(path: str | Path) -> list[tuple[int, str]]:
-    return read_lines(path, "labels")
 
 
 def _not_empty(path: str | Path, segments: list[Segment]) -> list[Segment]:

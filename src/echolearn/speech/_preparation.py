@@ -15,7 +15,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -93,13 +92,7 @@ def _problem(error: OSError, parent: Path) -> Problem:
     )
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """The features and labels of a corpus, as `prepare` returns them."""
-
-    features: FrameList
-    labels: list[Labels]
-    phones: tuple[str, ...]
+Prepared = tuple[FrameList, list[Labels], tuple[str, ...]]  # features and labels of each utterance, and the phones
 
 
 def prepare(
@@ -110,10 +103,9 @@ def prepare(
     normalise: str = "utterance",
     progress: StageProgress | None = None,
 ) -> Prepared:
-    """Return the features (39 columns and their context) and state labels of every utterance.
+    """Return the features (39 columns and their context) and state labels of every utterance, from the cache if there.
 
-    A later call with the same files and settings reads them from the cache. `master` has labels by key, instead of the
-    label files. One error has all problems of all files.
+    `master` has labels by key, instead of the label files. One error has all problems of all files.
     """
     folder = cache / f"prepared-{_key(files, master, normalise)}"
     if files.problems or not (folder / "labels.npy").is_file():
@@ -161,7 +153,12 @@ def _build(
     (folder / "corpus.json").write_text(json.dumps({"lengths": lengths, "phones": phones}), encoding="utf-8")
     if not states:
         features = _map_features(folder, utterances, lengths, normalise).without_context()
-        labels = aligned_labels(features, transcripts, phones, _training(utterances), progress)
+        train = _training(utterances)
+        chosen = train[:: max(1, -(-sum(lengths[k] for k in train) // ALIGNER_FRAMES))]
+        given = [features[k] for k in chosen], [transcripts[k] for k in chosen]
+        aligner = train_aligner(*given, phones, mixtures=ALIGNER_MIXTURES, progress=progress)
+        names = [phone_names(transcript) for transcript in transcripts]
+        labels = [one.labels for one in aligner.align_all(features, names, progress)]
     with (folder / "labels.npy").open("wb") as output:
         np.save(output, np.concatenate(labels))
         output.flush()
@@ -201,11 +198,9 @@ def _write_features(
 
 def _read_transcript(u: Utterance, master: MasterLabels | None, problems: list[Problem]) -> Transcript:
     """Return the labels of an utterance; nothing if they cannot be read, which is appended to the problems."""
+    if master is not None or u.labels is None:
+        return [] if master is None else master.get(u.key, [])
     try:
-        if master is not None:
-            return master.get(u.key, [])
-        if u.labels is None:
-            return []
         return read_labels(u.labels, _phn_rate(u))
     except CorpusError as error:
         problems += error.problems
@@ -250,7 +245,12 @@ def _map_features(folder: Path, utterances: Sequence[Utterance], lengths: Sequen
 
 def _open(folder: Path, utterances: Sequence[Utterance], normalise: str) -> Prepared:
     try:
-        lengths, phones = _read_description(folder, len(utterances))
+        description = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+        lengths, phones = description["lengths"], description["phones"]
+        if len(lengths) != len(utterances) or not all(type(n) is int and n > 0 for n in lengths):
+            raise ValueError(f"lengths of {len(lengths)} utterances for {len(utterances)}")
+        if not phones or not all(isinstance(phone, str) for phone in phones):
+            raise ValueError("its phones are not words")
         labels = np.load(folder / "labels.npy", mmap_mode="r", allow_pickle=False)
         states = len(state_names(phones))
         if (
@@ -265,18 +265,7 @@ def _open(folder: Path, utterances: Sequence[Utterance], normalise: str) -> Prep
     except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
         what = f"is damaged ({error}); remove the folder, it will be made again"
         raise CorpusError.one(folder, what) from error
-    return Prepared(features, np.split(np.array(labels), np.cumsum(lengths)[:-1]), phones)
-
-
-def _read_description(folder: Path, utterances: int) -> tuple[list[int], tuple[str, ...]]:
-    """Return the number of frames of each utterance, and the phones."""
-    description = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-    lengths, phones = description["lengths"], description["phones"]
-    if len(lengths) != utterances or not all(type(n) is int and n > 0 for n in lengths):
-        raise ValueError(f"lengths of {len(lengths)} utterances for {utterances}")
-    if not phones or not all(isinstance(phone, str) for phone in phones):
-        raise ValueError("its phones are not words")
-    return lengths, tuple(phones)
+    return features, np.split(np.array(labels), np.cumsum(lengths)[:-1]), tuple(phones)
 
 
 def has_states(transcripts: Sequence[Transcript]) -> bool:
@@ -286,10 +275,7 @@ def has_states(transcripts: Sequence[Transcript]) -> bool:
 
 
 def mlf_labels(transcript: Transcript, length: int, phones: Sequence[str], file: str) -> tuple[Labels, list[Problem]]:
-    """Return one label per frame from the states of a master label file; frame k begins at k * 10 ms.
-
-    Gaps, overlaps, unknown states and labels that end more than two frames off the audio's end are problems.
-    """
+    """Return one label per frame from the states of a master label file, and problems; frame k begins at k * 10 ms."""
     index = {phone: k for k, phone in enumerate(phones)}
     labels = np.full(length, -1, dtype=np.int16)
     problems = []
@@ -315,25 +301,3 @@ def mlf_labels(transcript: Transcript, length: int, phones: Sequence[str], file:
     elif edge < length and edge > 0:
         labels[edge:] = labels[edge - 1]
     return labels, problems
-
-
-def aligned_labels(
-    features: FrameList,
-    transcripts: Sequence[Transcript],
-    phones: Sequence[str],
-    train: Sequence[int],
-    progress: StageProgress | None,
-) -> list[Labels]:
-    """Return one label per frame from an aligner, trained on at most 150,000 frames of the training part alone."""
-    lengths = features.lengths()
-    stride = max(1, -(-sum(lengths[k] for k in train) // ALIGNER_FRAMES))
-    chosen = train[::stride]
-    aligner = train_aligner(
-        [features[k] for k in chosen],
-        [transcripts[k] for k in chosen],
-        phones,
-        mixtures=ALIGNER_MIXTURES,
-        progress=progress,
-    )
-    names = [phone_names(transcript) for transcript in transcripts]
-    return [one.labels for one in aligner.align_all(features, names, progress)]

@@ -46,32 +46,9 @@ Scale = tuple[NDArray[np.float64], NDArray[np.float64]]  # mean and deviation of
 
 @dataclass(frozen=True, eq=False)
 class FeatureRecipe:
-    """The steps that turn sound, or frames, into the inputs of a network.
+    """The steps that turn sound at 16 kHz (with `audio`), or else frames, into the inputs of a network.
 
-    Parameters
-    ----------
-    audio : bool, default True
-        Whether the recipe begins with sound at 16 kHz, from which 13 MFCC are computed. Otherwise it begins with
-        frames.
-    differences : bool, default True
-        Whether first and second differences are appended.
-    normalise : {"utterance", "corpus", "running", "none"}, default "utterance"
-        The mean and deviation by which features are normalised: those of the whole utterance, those of the training
-        part, or those of the frames so far, beginning with the training part. With "none" features are not normalised.
-        A stream requires "corpus", "running" or "none".
-    context : int, default 3
-        Number of frames that are stacked to one row, an odd number.
-    scale : (mean, deviation), optional
-        Mean and deviation of the training part, arrays of shape (n_columns,). Required by "corpus" and "running".
-
-    Examples
-    --------
-    >>> cepstra = np.random.default_rng(0).normal(size=(30, 13)).astype(np.float32)
-    >>> recipe = FeatureRecipe(normalise="running", scale=(np.zeros(39), np.ones(39)))
-    >>> stream = recipe.stream()
-    >>> pieces = [stream.push_frames(cepstra[:7]), stream.push_frames(cepstra[7:]), stream.finish()]
-    >>> bool((np.concatenate(pieces) == recipe.of_frames(cepstra)).all()), recipe.look_ahead
-    (True, 5)
+    The mean and deviation are those of the whole utterance, of the training part ("corpus"), or of the frames so far.
     """
 
     audio: bool = True
@@ -105,23 +82,7 @@ class FeatureRecipe:
 
     @classmethod
     def from_facts(cls, facts: Facts) -> FeatureRecipe:
-        """Return the recipe from the values in a model's file.
-
-        Parameters
-        ----------
-        facts : dict from str to value
-            The values that `facts` returned.
-
-        Returns
-        -------
-        FeatureRecipe
-            The recipe.
-
-        Raises
-        ------
-        ValueError
-            If the values do not describe a recipe.
-        """
+        """Return the recipe from the values that `facts` returned; ValueError if they do not describe a recipe."""
         try:
             scale = None
             if "scale" in facts:
@@ -162,41 +123,15 @@ class FeatureRecipe:
         return f"{first}{differences}, {NORMALISATIONS[self.normalise]}, context of {self.context}"
 
     def of_samples(self, samples: NDArray[np.float32]) -> Frames:
-        """Return the features of a recording.
-
-        Parameters
-        ----------
-        samples : array of shape (n_samples,), float32
-            The recording at 16 kHz on the 16-bit scale, as `read_audio` returns it.
-
-        Returns
-        -------
-        array of shape (n_frames, n_features), float32
-            One row per frame.
-
-        Raises
-        ------
-        ValueError
-            If the recipe does not begin with sound, or the recording is shorter than one frame.
-        """
-        self._check_audio()
+        """Return the features of a recording at 16 kHz on the 16-bit scale."""
+        if not self.audio:
+            raise ValueError(f"samples were given, but this recogniser begins with frames ({self.describe()})")
         if frame_count(len(samples)) == 0:
             raise ValueError(f"the recording holds {len(samples)} samples, a frame needs {WINDOW_SAMPLES}")
         return self.of_frames(mfcc(samples))
 
     def of_frames(self, frames: Frames) -> Frames:
-        """Return the features of frames, which are MFCC if the recipe begins with sound.
-
-        Parameters
-        ----------
-        frames : array of shape (n_frames, n_columns), float32
-            The frames of one utterance.
-
-        Returns
-        -------
-        array of shape (n_frames, n_features), float32
-            One row per frame.
-        """
+        """Return the features of the frames of one utterance, which are MFCC if the recipe begins with sound."""
         rows = with_differences(frames) if self.differences else frames
         if self.normalise == "utterance":
             rows = normalised(rows)
@@ -206,20 +141,13 @@ class FeatureRecipe:
         return with_context(rows, self.context)
 
     def stream(self) -> FeatureStream:
-        """Return a `FeatureStream`, which computes the features of sound or frames piece by piece.
-
-        Features that are normalised by the whole utterance are refused with a ValueError.
-        """
+        """Return a stream that computes features piece by piece, which normalisation per utterance does not allow."""
         if self.normalise == "utterance":
             raise ValueError(
                 "features are normalised by mean and deviation of the whole utterance, which a stream has not heard; "
                 "train with normalise='running' or 'corpus' (echolearn train --normalise running) to stream"
             )
         return FeatureStream(self)
-
-    def _check_audio(self) -> None:
-        if not self.audio:
-            raise ValueError(f"samples were given, but this recogniser begins with frames ({self.describe()})")
 
 
 class _Window:
@@ -249,13 +177,7 @@ class _Window:
 
 
 class FeatureStream:
-    """A stream that computes the features of sound or frames piece by piece, as `FeatureRecipe.stream` returns it.
-
-    Parameters
-    ----------
-    recipe : FeatureRecipe
-        The recipe. All pieces together give the same features as the recipe gives for the whole.
-    """
+    """Computes the features of sound or frames piece by piece; all pieces together give those of the whole."""
 
     def __init__(self, recipe: FeatureRecipe) -> None:
         self.recipe = recipe
@@ -265,36 +187,14 @@ class FeatureStream:
         self._windows: list[_Window] = []
 
     def push_samples(self, samples: NDArray[np.float32]) -> Frames:
-        """Take the next samples and return the features that they complete.
-
-        Parameters
-        ----------
-        samples : array of shape (n_samples,), float32
-            The next samples at 16 kHz on the 16-bit scale.
-
-        Returns
-        -------
-        array of shape (n_frames, n_features), float32
-            The features that are complete now.
-        """
+        """Take the next samples at 16 kHz on the 16-bit scale and return the features that they complete."""
         samples = np.concatenate([self._samples, samples])
         count = frame_count(len(samples))
         self._samples = samples[count * SHIFT_SAMPLES :]
         return self.push_frames(mfcc(samples) if count else np.empty((0, CEPSTRA), dtype=np.float32))
 
     def push_frames(self, frames: Frames) -> Frames:
-        """Take the next frames (MFCC if the recipe begins with sound) and return the features that they complete.
-
-        Parameters
-        ----------
-        frames : array of shape (n_frames, n_columns), float32
-            The next frames.
-
-        Returns
-        -------
-        array of shape (n_frames_complete, n_features), float32
-            The features that are complete now.
-        """
+        """Take the next frames (MFCC if the recipe begins with sound) and return the features that they complete."""
         if self._columns is None:
             self._columns = frames.shape[1]
         if not self._windows:
@@ -325,15 +225,13 @@ class FeatureStream:
         """Return the windows of the recipe: two of differences, if there are any, and the context."""
         side = self.recipe.context // 2
 
-        def first(rows: Frames) -> Frames:
-            return np.concatenate([rows[DELTA_FRAMES : len(rows) - DELTA_FRAMES], slopes(rows)], axis=1)
-
-        def second(rows: Frames) -> Frames:
-            return np.concatenate([rows[DELTA_FRAMES : len(rows) - DELTA_FRAMES], slopes(rows[:, columns:])], axis=1)
+        def sloped(rows: Frames) -> Frames:
+            inside = rows[DELTA_FRAMES : len(rows) - DELTA_FRAMES]
+            return np.concatenate([inside, slopes(rows[:, -columns:])], axis=1)
 
         def stacked(rows: Frames) -> Frames:
             count = len(rows) - 2 * side
             return np.concatenate([rows[k : k + count] for k in range(self.recipe.context)], axis=1)
 
-        differences = [_Window(DELTA_FRAMES, first), _Window(DELTA_FRAMES, second)] if self.recipe.differences else []
+        differences = [_Window(DELTA_FRAMES, sloped) for _ in range(2 * self.recipe.differences)]
         return [*differences, _Window(side, stacked)]

@@ -7,8 +7,9 @@ deletion beside an insertion (4 against 6), and two wrong neighbours are aligned
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,27 +25,7 @@ Pair = tuple[str | None, str | None]
 
 
 class Counts(NamedTuple):
-    """The numbers of correct tokens and of errors of each kind.
-
-    Parameters
-    ----------
-    correct : int, default 0
-        Number of tokens of the reference that were recognised.
-    substitutions : int, default 0
-        Number of tokens of the reference for which another one was recognised.
-    deletions : int, default 0
-        Number of tokens of the reference for which nothing was recognised.
-    insertions : int, default 0
-        Number of recognised tokens that are not in the reference.
-
-    Examples
-    --------
-    >>> counts = count(align_tokens("sil k ae t".split(), "k ah t s".split()))
-    >>> counts
-    Counts(correct=2, substitutions=1, deletions=1, insertions=1)
-    >>> counts.error_rate
-    0.75
-    """
+    """The numbers of correct tokens and of errors of each kind."""
 
     correct: int = 0
     substitutions: int = 0
@@ -67,18 +48,7 @@ class Counts(NamedTuple):
         return self.errors / self.reference if self.reference else float("nan")
 
     def plus(self, other: Counts) -> Counts:
-        """Return the sum of these counts and others.
-
-        Parameters
-        ----------
-        other : Counts
-            The counts to add.
-
-        Returns
-        -------
-        Counts
-            The sums.
-        """
+        """Return the sum of these counts and others."""
         return Counts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -145,23 +115,18 @@ class Evaluation:
     Parameters
     ----------
     alignments : dict of str to list of pairs
-        The alignment of each utterance, as `align_tokens` returns it.
+        The pairs of a true and a recognised token of each utterance; None where one side has no token.
     speakers : dict of str to str
         The speaker of each utterance.
 
     Examples
     --------
-    >>> evaluation = evaluate(
-    ...     {"u1": ["k", "ae", "t"], "u2": ["d", "ao", "g"]},
-    ...     {"u1": ["k", "ae", "t"], "u2": ["d", "aa", "g"]},
-    ...     speakers={"u1": "ann", "u2": "bob"},
-    ... )
+    >>> spoken = {"u1": ["k", "ae", "t"], "u2": ["d", "ao", "g"]}
+    >>> evaluation = evaluate(spoken, spoken | {"u2": ["d", "aa", "g"]}, speakers={"u1": "ann", "u2": "bob"})
     >>> evaluation.total.error_rate
     0.16666666666666666
-    >>> evaluation.by_speaker()["bob"].substitutions
-    1
-    >>> evaluation.confusions()
-    Counter({('ao', 'aa'): 1})
+    >>> evaluation.by_speaker()["bob"].substitutions, evaluation.confusions()
+    (1, Counter({('ao', 'aa'): 1}))
     """
 
     alignments: Mapping[str, list[Pair]]
@@ -170,7 +135,7 @@ class Evaluation:
     @property
     def total(self) -> Counts:
         """Counts of all utterances together."""
-        return _sum(self.by_utterance().values())
+        return functools.reduce(Counts.plus, self.by_utterance().values(), Counts())
 
     def by_utterance(self) -> dict[str, Counts]:
         """Return the counts of each utterance, in their order."""
@@ -178,7 +143,11 @@ class Evaluation:
 
     def by_speaker(self) -> dict[str, Counts]:
         """Return the counts of each speaker, in the order of the names."""
-        return _grouped(self.by_utterance(), self.speakers)
+        sums: dict[str, Counts] = {}
+        for name, counts in self.by_utterance().items():
+            speaker = str(self.speakers[name])
+            sums[speaker] = sums.get(speaker, Counts()).plus(counts)
+        return dict(sorted(sums.items()))
 
     def by_token(self) -> dict[str, Counts]:
         """Return the counts of each phone or word in the order of the names; an insertion counts for its own token."""
@@ -192,27 +161,17 @@ class Evaluation:
         """Return the number of errors of each pair (true token, recognised token), where None is no token."""
         return Counter(pair for pairs in self.alignments.values() for pair in pairs if pair[0] != pair[1])
 
-    def interval(self, *, random_state: int = 0) -> Interval:
-        """Return the error rate with its 95 % interval by a bootstrap over speakers.
+    def interval(self) -> Interval:
+        """Return the error rate with its 95 % interval by a bootstrap over speakers; one speaker: 0 to infinity.
 
         Speakers are drawn, not utterances, because errors of one speaker resemble each other; with utterances the
         interval would be too narrow.
-
-        Parameters
-        ----------
-        random_state : int, default 0
-            Seed of the draws.
-
-        Returns
-        -------
-        Interval
-            The rate and its interval. With a single speaker the interval is from 0 to infinity.
         """
         rate = self.total.error_rate
         groups = list(self.by_speaker().values())
         if len(groups) < 2:
             return Interval(rate, 0.0, float("inf"))
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(0)
         drawn = rng.integers(len(groups), size=(BOOTSTRAP_DRAWS, len(groups)))
         errors = np.array([counts.errors for counts in groups])[drawn].sum(axis=1)
         reference = np.array([counts.reference for counts in groups])[drawn].sum(axis=1)
@@ -232,10 +191,8 @@ def evaluate(
 
     Parameters
     ----------
-    reference : mapping of str to sequence of str
-        The true tokens of each utterance.
-    hypothesis : mapping of str to sequence of str
-        The recognised tokens of each utterance.
+    reference, hypothesis : mapping of str to sequence of str
+        The true and the recognised tokens of each utterance. Both have the same utterances.
     speakers : mapping of str to str, optional
         The speaker of each utterance; by default every utterance has a speaker of its own.
     ignore : iterable of str, optional
@@ -245,11 +202,6 @@ def evaluate(
     -------
     Evaluation
         The alignments.
-
-    Raises
-    ------
-    ValueError
-        If an utterance is missing on one side or has no speaker.
 
     Examples
     --------
@@ -289,27 +241,19 @@ def matched_pairs(first: Evaluation, second: Evaluation) -> Comparison:
 
     Parameters
     ----------
-    first : Evaluation
-        The results of one system.
-    second : Evaluation
-        The results of the other system on the same utterances.
+    first, second : Evaluation
+        The results of the two systems on the same utterances, two at least.
 
     Returns
     -------
     Comparison
         The difference and its significance.
 
-    Raises
-    ------
-    ValueError
-        If the utterances of the two differ, or there are fewer than two.
-
     Examples
     --------
     >>> truth = {f"u{k}": ["a", "b", "c"] for k in range(20)}
-    >>> good = evaluate(truth, truth)
     >>> poor = evaluate(truth, {name: tokens[: 2 + (name < "u15")] for name, tokens in truth.items()})
-    >>> matched_pairs(good, poor).p_value < 0.05
+    >>> matched_pairs(evaluate(truth, truth), poor).p_value < 0.05
     True
     """
     ours, theirs = first.by_utterance(), second.by_utterance()
@@ -323,18 +267,3 @@ def matched_pairs(first: Evaluation, second: Evaluation) -> Comparison:
         return Comparison(difference, 0.0 if same else float(np.sign(differences[0]) * np.inf), 1.0 if same else 0.0)
     statistic = float(differences.mean() / (spread / np.sqrt(len(differences))))
     return Comparison(difference, statistic, float(2 * norm.sf(abs(statistic))))
-
-
-def _sum(counts: Iterable[Counts]) -> Counts:
-    total = Counts()
-    for one in counts:
-        total = total.plus(one)
-    return total
-
-
-def _grouped(counts: Mapping[str, Counts], groups: Mapping[str, Hashable]) -> dict[str, Counts]:
-    sums: dict[str, Counts] = {}
-    for name, one in counts.items():
-        group = str(groups[name])
-        sums[group] = sums.get(group, Counts()).plus(one)
-    return dict(sorted(sums.items()))

@@ -108,20 +108,15 @@ def read_transcripts(path: str | Path) -> dict[str, Words]:
     transcripts: dict[str, Words] = {}
     problems: list[Problem] = []
     for number, line in numbered:
-        name, words = _name_and_words(line, at_the_end=at_the_end)
+        match = _AT_THE_END.fullmatch(line) if at_the_end else None
+        name, words = (match["name"], match["words"].split()) if match else (line.split()[0], line.split()[1:])
         if name in transcripts:
             problems.append(Problem(str(path), f"line {number}: {name} has a transcript already; keep one of the two"))
-        transcripts[name] = words
+        transcripts[name] = tuple(word for word in words if word not in _SENTENCE_MARKS)
     if not transcripts:
         problems.append(Problem(str(path), "holds no transcript; expected a name and its words on every line"))
     raise_any(problems)
     return transcripts
-
-
-def _name_and_words(line: str, *, at_the_end: bool) -> tuple[str, Words]:
-    match = _AT_THE_END.fullmatch(line) if at_the_end else None
-    name, words = (match["name"], match["words"].split()) if match else (line.split()[0], line.split()[1:])
-    return name, tuple(word for word in words if word not in _SENTENCE_MARKS)
 
 
 def word_file(audio: Path) -> Path | None:

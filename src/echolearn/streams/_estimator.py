@@ -12,7 +12,7 @@ from echolearn.fitting.codecs import ClassCodec, LabelSetCodec
 from echolearn.fitting.model import FittedModel, begin_stream
 from echolearn.modelfile.snapshot import fingerprint
 from echolearn.readout.online import OnlineRule
-from echolearn.streams._stream import Stream, frame_not_finite
+from echolearn.streams._stream import Stream, check_frames_finite
 from echolearn.validation import Array, SequencesLike, check_columns
 
 
@@ -53,21 +53,17 @@ class EstimatorStream(Stream):
             self._y[:] = 0 if start.y is None else start.y[0]
 
     def reset(self, state: ArrayLike | None = None) -> Self:
-        """Return to the start of a sequence, or to a given state there. What was learned stays learned."""
         self._known = self._inputs.unknown
         return super().reset(state)
 
     def running(self) -> dict[str, Array]:
-        """Return the arrays that a snapshot holds: also the last known value of each feature."""
         return {**super().running(), "known": self._known}
 
     def run_from(self, arrays: Mapping[str, Array]) -> Self:
-        """Continue from the arrays that `running` returned."""
         self._known = arrays["known"].copy()
         return super().run_from(arrays)
 
     def identity(self) -> str:
-        """Return a hash of all that decides on the next answers beside the running state."""
         return fingerprint(super().identity(), self._inputs, self._codec)
 
     def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
@@ -75,9 +71,7 @@ class EstimatorStream(Stream):
         frames, one = self._given_frames(X, self._inputs.n_features)
         encoded = np.ascontiguousarray(self._inputs.encode(frames, self._dtype, self._known))
         if self._inputs.missing == "carry":
-            finite = np.isfinite(encoded).all(axis=1)
-            if not finite.all():
-                raise frame_not_finite(int(finite.argmin()), len(frames))
+            check_frames_finite(encoded)
             self._known = self._inputs.last_known(frames, self._known)
         return encoded, one
 

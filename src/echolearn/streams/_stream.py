@@ -114,9 +114,8 @@ class Stream:
                 "bidirectional=True: half of the units begin at the end of a sequence, which a stream has not seen. "
                 "Fit a network with bidirectional=False to stream, or predict whole sequences."
             )
-        check_boolean("direct", direct)
-        check_boolean("intercept", intercept)
-        check_boolean("softmax", softmax)
+        for name, value in (("direct", direct), ("intercept", intercept), ("softmax", softmax)):
+            check_boolean(name, value)
         check_integer("washout", washout, 0)
         check_float_dtype("dtype", dtype)
         self._U = finite_array("U", U)
@@ -145,12 +144,10 @@ class Stream:
 
         Parameters
         ----------
-        reservoir : Reservoir
-            The weights of the state equation.
+        reservoir, online
+            As in `Stream`.
         outputs : int
             The number of outputs.
-        online : RLS or LMS
-            The rule by which the readout learns.
         **how : dict
             Any other parameter of the stream.
 
@@ -217,13 +214,7 @@ class Stream:
         return self._U.copy()
 
     def copy(self) -> Self:
-        """Return an independent stream that continues from the present state.
-
-        Returns
-        -------
-        Stream
-            An independent copy.
-        """
+        """Return an independent stream that continues from the present state."""
         return deepcopy(self)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -258,13 +249,7 @@ class Stream:
         return self.run_from(read_snapshot(check_path("path", path), self.running(), self.identity()))
 
     def running(self) -> dict[str, Array]:
-        """Return the arrays that a snapshot of the stream holds.
-
-        Returns
-        -------
-        dict from str to array
-            State, what is fed back, sums, the number of steps and, with an online readout, what it has learned.
-        """
+        """Return what a snapshot holds: state, what is fed back, the number of steps, and what was learned."""
         arrays = {"h": self._h, "y": self._y, "steps": np.array(self.steps, np.int64)}
         return arrays if self._online is None else {**arrays, "U": self._U, "P": self._P}
 
@@ -289,13 +274,7 @@ class Stream:
         return self
 
     def identity(self) -> str:
-        """Return a hash of all that decides on the next answers beside the running state.
-
-        Returns
-        -------
-        str
-            The same for streams of the same model with the same settings.
-        """
+        """Return a hash of all that decides on the next answers beside the running state: the model and its use."""
         weights = self._weights._replace(U=self._fitted_U)
         settings = self._direct, self._washout, str(self._dtype), self._online
         return fingerprint(tuple(weights), settings, self._constant)
@@ -323,8 +302,8 @@ class Stream:
 
         Parameters
         ----------
-        X : array of shape (n_features,) or (n_steps, n_features)
-            The next frame, or the next frames.
+        X
+            As in `predict`.
         y : scalar or array
             The target of each frame.
 
@@ -339,9 +318,7 @@ class Stream:
         T = self._targets([y] if one else y)
         if len(T) != len(frames):
             raise ValueError(f"y has {len(T)} entries for {len(frames)} frames; expected one target per frame.")
-        finite = np.isfinite(frames).all(axis=1)
-        if not finite.all():
-            raise frame_not_finite(int(finite.argmin()), len(frames))
+        check_frames_finite(frames)
         Y = np.empty((len(frames), self._U.shape[1]), self._dtype)
         for t, x in enumerate(frames):
             Y[t] = self._run(x[None])[0]
@@ -392,7 +369,7 @@ class Stream:
         Y = np.empty((len(X), len(self._y)), self._dtype)
         bad = advance(X, *self._weights, self._h, self._y, self._z, Y)
         if bad >= 0:
-            raise frame_not_finite(bad, len(X))
+            raise _frame_not_finite(bad, len(X))
         self.steps += len(X)
         if not np.isfinite(Y).all():
             raise FloatingPointError(
@@ -414,7 +391,14 @@ class Stream:
         return T
 
 
-def frame_not_finite(frame: int, frames: int) -> ValueError:
+def check_frames_finite(frames: Array) -> None:
+    """Refuse frames (steps, n_in) of which one holds NaN or infinity."""
+    finite = np.isfinite(frames).all(axis=1)
+    if not finite.all():
+        raise _frame_not_finite(int(finite.argmin()), len(frames))
+
+
+def _frame_not_finite(frame: int, frames: int) -> ValueError:
     return ValueError(
         f"frame {frame} of {frames} holds NaN or infinity; the stream has not moved. Fill the gap, or reset()."
     )

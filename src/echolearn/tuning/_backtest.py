@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from echolearn.display.figures import prepared_axes
 from echolearn.forecasting.seasons import find_seasons, seasons_of_index
 from echolearn.validation import Array, SequencesLike, check_integer
 
@@ -76,12 +77,7 @@ class Backtest:
 
     def plot(self, origin: int = -1, ax: Axes | None = None) -> Axes:
         """Draw the forecasts from one origin beside the truth, with the widest intervals of the model."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("plot needs matplotlib: pip install 'echolearn[report]'.") from None
-        if ax is None:
-            _, ax = plt.subplots(figsize=(8, 4))
+        ax = prepared_axes(ax, (8, 4))
         chosen = self.origins[origin]
         horizon = len(chosen.truth)
         shown = chosen.past[-4 * max(horizon, chosen.season) :]
@@ -137,11 +133,6 @@ def backtest(
         The forecasts from every origin, and the scores of the model beside those of three baselines: the last value,
         the last season and the mean. It has a table (`to_frame`) and a plot (`plot`).
 
-    See Also
-    --------
-    echolearn.tuning.tune : Search for the settings with the smallest error of a backtest.
-    echolearn.metrics.valid_time : A measure for forecasts of chaotic series.
-
     Examples
     --------
     >>> import numpy as np
@@ -166,8 +157,7 @@ def backtest(
         m = season or find_seasons(values, announced)[0]
         for known in _origins(len(values), horizon, origins, step):
             rows = getattr(one, "iloc", values)  # a series of pandas keeps its index
-            past = rows[:known]
-            found.append(_from_origin(model, past, values, (number, known, horizon, m), coverages))
+            found.append(_from_origin(model, rows[:known], values, (number, known, horizon, m), coverages))
     return Backtest(found)
 
 
@@ -231,9 +221,9 @@ def _measures(origin: Origin, name: str) -> dict[str, float]:
     point = float(np.nanmean(np.abs(truth - forecast)))
     score = origin.crps if name == "model" and origin.crps is not None else point
     return {
-        "MASE": mase(truth, forecast, scale),
+        "MASE": point / scale,
         "sMAPE": smape(truth, forecast),
-        "RMSSE": rmsse(truth, forecast, seasonal_scale(origin.past, origin.season, 2)),
+        "RMSSE": float(np.sqrt(np.nanmean((truth - forecast) ** 2)) / seasonal_scale(origin.past, origin.season, 2)),
         "CRPS": score / scale,
     }
 
@@ -260,16 +250,6 @@ def seasonal_scale(known: Array, season: int, power: int = 1) -> float:
     if not len(change):
         return float("nan")
     return float((change**power).mean() ** (1 / power)) or float("nan")
-
-
-def mase(truth: Array, forecast: Array, scale: float) -> float:
-    """Return the mean absolute error in units of that of repeating the last season."""
-    return float(np.nanmean(np.abs(truth - forecast)) / scale)
-
-
-def rmsse(truth: Array, forecast: Array, scale: float) -> float:
-    """Return the root mean squared error in units of that of repeating the last season."""
-    return float(np.sqrt(np.nanmean((truth - forecast) ** 2)) / scale)
 
 
 def smape(truth: Array, forecast: Array) -> float:

@@ -6,8 +6,9 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ Sequences = ArrayLike | Sequence[ArrayLike]
 MIN_FOLDED_STEPS = 100  # steps from which on one series is cut into folds of time
 Part = tuple[Sequences, Sequences]  # X and y
 Scoring = Callable[[BaseEstimator, Sequences, Sequences], float]
+Score = Callable[["optuna.Trial", BaseEstimator], float]  # may raise optuna.TrialPruned
+Description = dict[str, Any]  # JSON
 
 
 def tune(
@@ -62,7 +65,7 @@ def tune(
     estimator : estimator
         A network such as `ESNClassifier`, or a Pipeline that ends in one. It is cloned, never changed.
     X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-        The sequences. One single array needs `validation`, because folds are made of whole sequences.
+        The sequences, or one long series.
     y : array or list of arrays, default None
         One label or value per time step (same form as `X`), or one per sequence. None for a forecaster, whose `X` is
         the series: a trial's score is then minus the MASE of `echolearn.backtest` from `folds` rolling origins, over
@@ -71,8 +74,8 @@ def tune(
         The settings to search, by name. A pair `(low, high)` with `0 < low <= high` is searched evenly in its
         logarithm, in whole numbers if both are whole; a list is a choice among its members. In a Pipeline, names
         without a prefix are those of its last step. None searches `spectral_radius`, `input_scaling`,
-        `reservoir__bias_scaling`, `leak`, and `learning__step_size` where weights are learned. The ridge and the
-        penalty of the softmax readout need not be searched: every fit chooses them itself.
+        `reservoir__bias_scaling`, `leak`, and `learning__step_size` where weights are learned. Every fit chooses the
+        ridge and the penalty of the softmax readout itself.
     trials : int, default 30
         The total number of trials, including those that `storage` already holds. Use more for a larger space.
     validation : tuple (X, y), default None
@@ -103,16 +106,9 @@ def tune(
 
     Raises
     ------
-    ImportError
-        If Optuna is not installed.
     ValueError
         If the space names no setting of the estimator or a range is impossible, if there are fewer sequences than
         folds, or if `storage` holds another search.
-
-    See Also
-    --------
-    echolearn.metrics.scorer : Scores for `scoring`.
-    echolearn.backtest : The score of a forecaster.
 
     Examples
     --------
@@ -126,85 +122,78 @@ def tune(
     >>> found = tune(network, X, y, space={"leak": [0.1, 1.0]}, trials=2, folds=2)
     >>> sorted(found.best_settings), len(found.trials)
     (['leak'], 2)
-    >>> found.estimator.predict(X)[0].shape
-    (20,)
     """
     import_optuna()
     _check_arguments(
         estimator, trials=trials, validation=validation, folds=folds, scoring=scoring, random_state=random_state
     )
     options = checked_space(estimator, space)
-    if y is None and hasattr(estimator, "forecast_interval"):
-        return _tune_forecaster(estimator, X, options, _Search(trials, folds, storage, refit, random_state, verbose))
-    if y is None:
+    if y is None and not hasattr(estimator, "forecast_interval"):
         raise ValueError(f"y is None; {type(estimator).__name__} needs targets. Only a forecaster learns from X alone.")
-    splits = _splits(estimator, (X, y), validation, folds, random_state)
+    if y is None:
+        held_out, score = _by_origins(estimator, X, folds)
+    else:
+        held_out, score = _by_splits(estimator, (X, y), validation, folds, random_state, scoring=scoring)
     description = {
         "estimator": {k: _described(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
-        "data": _fingerprint((X, y)),
-        "held out": f"{folds} folds" if validation is None else _fingerprint(validation),
-        "scoring": repr(scoring) if hasattr(scoring, "name") else getattr(scoring, "__qualname__", None),
+        **held_out,
         "space": {name: list(values) for name, values in options.items()},
         "own": initial_values(estimator, options),
     }
     with opened_study(storage, random_state, description) as study:
         with _Progress(study, trials, verbose) as progress:
             while progress.finished < trials:
-                _run_trial(study, estimator, options, splits, scoring)
+                _run_trial(study, estimator, options, score)
                 progress.show_last()
         found = Tuning(finished_trials(study, options), options)
     if not refit:
         return found
     best = _with_settings(estimator, found.best_settings)
-    is_pipeline = bool(pipeline_prefix(estimator))
-    best.fit(X, y, **({"validation": validation} if validation is not None and not is_pipeline else {}))
+    stopping = {} if validation is None or pipeline_prefix(estimator) else {"validation": validation}
+    best.fit(X, **({} if y is None else {"y": y, **stopping}))
     return Tuning(found.trials, found.space, best)
 
 
-@dataclass(frozen=True)
-class _Search:
-    """How long and where to search, as in `tune`."""
-
-    trials: int
-    folds: int
-    storage: str | Path | None
-    refit: bool
-    random_state: int
-    verbose: int
+# How trials are scored: a description of the data and the score, and the score of an estimator
 
 
-def _tune_forecaster(
-    estimator: BaseEstimator, series: Sequences, options: Mapping[str, Options], how: _Search
-) -> Tuning:
-    """Search by the errors from rolling origins."""
+def _by_origins(estimator: BaseEstimator, series: Sequences, folds: int) -> tuple[Description, Score]:
+    """Score forecasters by minus their MASE from rolling origins."""
     sequences = open_sequences([np.asarray(s).reshape(np.shape(s)[0], -1) for s in _listed(series)], gaps=True)
     horizon = getattr(estimator, "horizon", None) or max(1, int(sequences.lengths.min()) // 10)
     description = {
-        "estimator": {k: _described(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
         "data": Dataset(sequences.X, [x.astype("U") for x in sequences.X], None, True, np.dtype("U")).fingerprint(),
-        "held out": f"{how.folds} origins, {horizon} steps",
+        "held out": f"{folds} origins, {horizon} steps",
         "scoring": "MASE",
-        "space": {name: list(values) for name, values in options.items()},
-        "own": initial_values(estimator, options),
     }
 
-    def score(values: Settings) -> float:
+    def score(trial: optuna.Trial, forecaster: BaseEstimator) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            found = backtest(_with_settings(estimator, values), series, horizon, max(1, how.folds), coverages=())
-        return -found.scores["model"]["MASE"]
+            found = backtest(forecaster, series, horizon, max(1, folds), coverages=())
+        value = -found.scores["model"]["MASE"]
+        return value if np.isfinite(value) else -1e30
 
-    with opened_study(how.storage, how.random_state, description) as study:
-        with _Progress(study, how.trials, how.verbose) as progress:
-            while progress.finished < how.trials:
-                trial = study.ask()
-                value = score({name: suggested(trial, name, allowed) for name, allowed in options.items()})
-                study.tell(trial, value if np.isfinite(value) else -1e30)
-                progress.show_last()
-        found = Tuning(finished_trials(study, dict(options)), dict(options))
-    if not how.refit:
-        return found
-    return Tuning(found.trials, found.space, _with_settings(estimator, found.best_settings).fit(series))
+    return description, score
+
+
+def _by_splits(
+    estimator: BaseEstimator,
+    data: Part,
+    validation: Part | None,
+    folds: int,
+    random_state: int,
+    *,
+    scoring: Scoring | None,
+) -> tuple[Description, Score]:
+    """Score networks by held-out sequences."""
+    splits = _splits(estimator, data, validation, folds, random_state)
+    description = {
+        "data": _fingerprint(data),
+        "held out": f"{folds} folds" if validation is None else _fingerprint(validation),
+        "scoring": repr(scoring) if hasattr(scoring, "name") else getattr(scoring, "__qualname__", None),
+    }
+    return description, partial(_score, splits=splits, scoring=scoring)
 
 
 def _listed(series: Sequences) -> list[ArrayLike]:
@@ -285,20 +274,14 @@ def _splits(
     ]
 
 
-def _run_trial(
-    study: optuna.Study,
-    estimator: BaseEstimator,
-    space: Mapping[str, Options],
-    splits: Sequence[tuple[Part, Part]],
-    scoring: Scoring | None,
-) -> None:
+def _run_trial(study: optuna.Study, estimator: BaseEstimator, space: Mapping[str, Options], score: Score) -> None:
     """Run one trial; one that lags behind, or has no finite score, is recorded as pruned."""
     optuna = import_optuna()
     trial = study.ask()
     try:
         values = {name: suggested(trial, name, options) for name, options in space.items()}
-        score = _score(trial, _with_settings(estimator, values), splits, scoring)
-        if not np.isfinite(score):
+        value = score(trial, _with_settings(estimator, values))
+        if not np.isfinite(value):
             raise optuna.TrialPruned
     except optuna.TrialPruned:
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
@@ -306,14 +289,11 @@ def _run_trial(
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
         raise
     else:
-        study.tell(trial, score)
+        study.tell(trial, value)
 
 
 def _score(
-    trial: optuna.Trial,
-    estimator: BaseEstimator,
-    splits: Sequence[tuple[Part, Part]],
-    scoring: Scoring | None,
+    trial: optuna.Trial, estimator: BaseEstimator, splits: Sequence[tuple[Part, Part]], scoring: Scoring | None
 ) -> float:
     """Return the mean held-out score; raises TrialPruned as soon as the trial lags behind the others."""
     optuna = import_optuna()
@@ -366,7 +346,6 @@ class _Progress(Bar):
 
 FINISHED_STATES = ("COMPLETE", "PRUNED")
 STEPS_PER_FOLD = 100_000  # Optuna knows one kind of step: epoch e of fold f is step STEPS_PER_FOLD * f + e
-Description = dict[str, Any]  # JSON
 
 
 def import_optuna() -> ModuleType:
@@ -389,7 +368,15 @@ def opened_study(
     `description["own"]` holds the values of the first trial.
     """
     optuna = import_optuna()
-    with _opened_storage(storage) as opened:
+    with ExitStack() as stack:
+        opened = None  # in memory
+        if storage is not None:
+            path = check_path("storage", storage)
+            if not path.absolute().parent.is_dir():
+                raise ValueError(f"storage={storage}: its folder does not exist.")
+            opened = optuna.storages.RDBStorage(f"sqlite:///{path}")
+            stack.callback(opened.engine.dispose)
+            stack.callback(opened.remove_session)
         study = optuna.create_study(direction="maximize", storage=opened, study_name="echolearn", load_if_exists=True)
         plain: Description = json.loads(json.dumps(description, default=str))
         _check_description(study, plain, storage)
@@ -399,23 +386,6 @@ def opened_study(
         study.sampler = optuna.samplers.TPESampler(seed=(random_state + len(study.trials)) % 2**32)
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2)
         yield study
-
-
-@contextmanager
-def _opened_storage(storage: str | Path | None) -> Iterator[optuna.storages.BaseStorage | None]:
-    """Yield Optuna's storage, closed afterwards; None for memory."""
-    if storage is None:
-        yield None
-        return
-    path = check_path("storage", storage)
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"storage={storage}: its folder does not exist.")
-    opened = import_optuna().storages.RDBStorage(f"sqlite:///{path}")
-    try:
-        yield opened
-    finally:
-        opened.remove_session()
-        opened.engine.dispose()
 
 
 def _check_description(study: optuna.Study, description: Description, storage: str | Path | None) -> None:

@@ -19,8 +19,9 @@ from echolearn.export.page.speech_payload import (
     packed,
     recognizer_payload,
 )
-from echolearn.speech import ENGLISH, TIMIT_61, FeatureRecipe
+from echolearn.speech import ENGLISH, TIMIT_61
 from echolearn.speech._phone_set import state_names
+from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer
 
 

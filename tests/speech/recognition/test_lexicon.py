@@ -4,6 +4,7 @@ import pytest
 
 from echolearn.exceptions import CorpusError
 from echolearn.speech.recognition import Lexicon, read_lexicon
+from echolearn.speech.recognition._lexicon import restricted, spelled_in
 
 
 def written(tmp_path, text):
@@ -55,14 +56,14 @@ def test_a_file_of_other_bytes_is_refused(tmp_path):
 
 def test_stress_and_case_are_dropped_where_the_model_lacks_them():
     lexicon = Lexicon({"A": (("AH0",), ("AH1",), ("EY1",))})
-    assert lexicon.with_phones_of(["ah", "ey"]).pronunciations == {"A": (("ah",), ("ey",))}
-    assert lexicon.with_phones_of(["AH0", "AH1", "EY"]).pronunciations["A"] == (("AH0",), ("AH1",), ("EY",))
+    assert spelled_in(lexicon, ["ah", "ey"]).pronunciations == {"A": (("ah",), ("ey",))}
+    assert spelled_in(lexicon, ["AH0", "AH1", "EY"]).pronunciations["A"] == (("AH0",), ("AH1",), ("EY",))
     with pytest.raises(ValueError, match="does not know: EY1"):
-        lexicon.with_phones_of(["ah"])
+        spelled_in(lexicon, ["ah"])
 
 
 def test_some_words_only():
     lexicon = Lexicon({"A": (("ah",),), "B": (("b", "iy"),)})
-    assert lexicon.restricted(["B", "B"]).words == ("B",)
+    assert restricted(lexicon, ["B", "B"]).words == ("B",)
     with pytest.raises(ValueError, match="lacks 1 of 2 words: C"):
-        lexicon.restricted(["A", "C"])
+        restricted(lexicon, ["A", "C"])

@@ -10,6 +10,10 @@ from echolearn.speech.recognition._search import Search
 from reference.decoding import best_path
 
 
+def add_arc(builder, source, target, *, duration=0.0, language=0.0, token=-1):
+    builder.add_pairs(np.array([source]), np.array([target]), np.array([duration]), language, token)
+
+
 def random_graph(rng):
     """Return a random graph of some nodes and anchors in which every anchor may end an utterance."""
     builder = GraphBuilder()
@@ -17,15 +21,15 @@ def random_graph(rng):
     anchors = [builder.add_anchor() for _ in range(rng.integers(1, 5))]
     for node in nodes:
         for other in rng.choice(nodes, size=2):
-            builder.add_arc(node, int(other), duration=float(rng.normal()))
+            add_arc(builder, node, int(other), duration=float(rng.normal()))
         if rng.random() < 0.6:
-            builder.add_arc(
-                node, int(rng.choice(anchors)), duration=float(rng.normal()), token=int(rng.integers(-1, 3))
+            add_arc(
+                builder, node, int(rng.choice(anchors)), duration=float(rng.normal()), token=int(rng.integers(-1, 3))
             )
     for k, anchor in enumerate(anchors):
-        builder.add_arc(anchor, int(rng.choice(nodes)), language=float(rng.normal()))
+        add_arc(builder, anchor, int(rng.choice(nodes)), language=float(rng.normal()))
         if k + 1 < len(anchors):
-            builder.add_arc(anchor, anchors[int(rng.integers(k + 1, len(anchors)))], language=float(rng.normal()))
+            add_arc(builder, anchor, anchors[int(rng.integers(k + 1, len(anchors)))], language=float(rng.normal()))
         builder.final[anchor] = float(rng.normal())
     return builder.build(anchors[0], ["a", "b", "c"])
 

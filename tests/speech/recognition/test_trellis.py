@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from echolearn.speech.recognition._trellis import search_trellis
+from echolearn.speech.recognition._trellis import lattice_arcs
 from speech.recognition.test_lattices import random_case
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_arcs_are_steps_of_paths_within_the_beam(seed):
     search, frames, paths = random_case(seed)
-    trellis = search_trellis(search, frames)
-    points, arcs = trellis.arcs(2.0)
+    points, arcs = lattice_arcs(search, frames, 2.0)
     assert points[-1] == len(frames)
     if not paths:
         assert len(arcs.start) == 0

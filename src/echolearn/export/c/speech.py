@@ -12,7 +12,6 @@ import numpy as np
 from echolearn import __version__
 from echolearn.exceptions import ExportError
 from echolearn.export.c.text import Constants, Struct, check_name, fill_in, templates
-from echolearn.speech import FeatureRecipe
 from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._features import (
     CEPSTRA,
@@ -27,6 +26,7 @@ from echolearn.speech._features import (
     SMALLEST_DEVIATION,
     WINDOW_SAMPLES,
 )
+from echolearn.speech._recipe import FeatureRecipe
 from echolearn.validation import Array
 
 FEATURES_TEMPLATES = templates("features.h")

@@ -16,9 +16,10 @@ import numpy as np
 from echolearn.exceptions import ExportError
 from echolearn.export.c.speech import FFT_SAMPLES, PRE_EMPHASIS, WINDOW_POWER
 from echolearn.export.page.payload import Json
-from echolearn.speech import FeatureRecipe, _features
+from echolearn.speech import _features
 from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._phone_set import SILENCES, split_state
+from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._decoder import Decoder
 from echolearn.speech.recognition._stream import PAUSE_SECONDS, pause_frames

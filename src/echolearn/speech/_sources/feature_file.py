@@ -33,7 +33,10 @@ def prepare_arrays(arrays: dict[str, Array], file: str, normalise: str = "uttera
 
     13 columns are MFCC and get differences, normalisation and context, 39 the last two; others are used as they are.
     """
-    raise_any(_problems(arrays, file))
+    missing = [name for name in ARRAYS if name not in arrays]
+    if missing:
+        raise CorpusError.one(file, f"lacks the arrays {', '.join(missing)}; expected {', '.join(ARRAYS)}")
+    raise_any(Problem(file, what) for what in _shape_problems(arrays) or _value_problems(arrays))
     raw, lengths = np.asarray(arrays["features"], dtype=np.float32), arrays["lengths"].tolist()
     width = raw.shape[1]
     if width not in (CEPSTRA, FEATURE_COLUMNS):
@@ -84,16 +87,6 @@ def _array(archive: zipfile.ZipFile, name: str) -> Array:
     if len(content) != size:
         raise ValueError(f"{name} is cut short")
     return np.frombuffer(content, dtype).reshape(shape, order="F" if by_columns else "C")
-
-
-def _problems(arrays: dict[str, Array], file: str) -> list[Problem]:
-    missing = [name for name in ARRAYS if name not in arrays]
-    if missing:
-        return [Problem(file, f"lacks the arrays {', '.join(missing)}; expected {', '.join(ARRAYS)}")]
-    faults = _shape_problems(arrays)
-    if not faults:
-        faults = _value_problems(arrays)
-    return [Problem(file, what) for what in faults]
 
 
 def _shape_problems(arrays: dict[str, Array]) -> list[str]:

@@ -19,11 +19,10 @@ _HELD_OUT_SHARE = 0.1
 
 
 def find_folder(root: str | Path, seed: int = 0, *, labels_required: bool = True) -> CorpusFiles:
-    """Find the utterances below a folder and split them into parts.
+    """Find the utterances below a folder; those called train, valid (or dev, validation) and test are the parts.
 
-    The parts are the folders called train, valid (or dev, validation) and test if there are any. Without them one
-    speaker in ten is held out for validation and one for the test. With train and test alone, one training speaker in
-    ten is held out for validation. A speaker is the folder that a file lies in.
+    Without them one speaker (the folder of a file) in ten is held out for validation and one for the test; with train
+    and test alone, one training speaker in ten for validation.
     """
     root = Path(root)
     utterances, problems = _list_utterances(root, labels_required)
@@ -105,7 +104,11 @@ def _split(utterances: list[Utterance], seed: int, root: Path) -> tuple[list[Utt
         train = [u for u in utterances if u.part == "train"]
         split, how, problems = hold_out(train, ("train", "valid"), seed, root)
         return split + [u for u in utterances if u.part == "test"], [f"no folder for valid: {how}"], problems
-    return utterances, [], _part_problems(utterances, root)
+    outside = "lies outside the folders train, valid and test that others are in; move it into one"
+    others = ", ".join(sorted(present - {""}))
+    problems = [Problem(str(u.audio), outside) for u in utterances if not u.part]
+    problems += [Problem(str(root), f"has no folder {part} beside {others}") for part in PARTS if part not in present]
+    return utterances, [], problems
 
 
 def _part_and_speaker(key: str) -> tuple[str, str]:
@@ -114,13 +117,3 @@ def _part_and_speaker(key: str) -> tuple[str, str]:
     part = next((PART_FOLDERS[f] for f in folders if f in PART_FOLDERS), "")
     others = [f for f in folders if f not in PART_FOLDERS]
     return part, others[-1] if others else "unknown"
-
-
-def _part_problems(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
-    present = {u.part for u in utterances}
-    outside = "lies outside the folders train, valid and test that others are in; move it into one"
-    return [Problem(str(u.audio), outside) for u in utterances if not u.part] + [
-        Problem(str(root), f"has no folder {part} beside {', '.join(sorted(present - {''}))}")
-        for part in PARTS
-        if part not in present
-    ]

@@ -61,6 +61,9 @@ class DataFolder:
 def read_data_folder(path: str | Path) -> DataFolder:
     """Read a data folder of Kaldi.
 
+    A CorpusError has all problems: lines that cannot be read, names that occur twice, utterances that one table has and
+    another lacks, audio files that do not exist, commands in place of files.
+
     Parameters
     ----------
     path : str or Path
@@ -71,12 +74,6 @@ def read_data_folder(path: str | Path) -> DataFolder:
     -------
     DataFolder
         The tables of the folder. Audio and features are read when they are accessed.
-
-    Raises
-    ------
-    CorpusError
-        With all problems: lines that cannot be read, names that occur twice, utterances that one table has and another
-        lacks, audio files that do not exist, commands in place of files.
 
     Examples
     --------

@@ -1,10 +1,9 @@
 """The corpus ``timit:PATH``: TIMIT, or a part of it such as NLTK's sample.
 
 File names may be in upper or lower case, audio in SPHERE or RIFF format, and folders as on the CD or flat. The standard
-task has 462 training speakers, 50 validation
-speakers and the 24 of the core test, all without the SA sentences, which every speaker reads. The validation
-speakers are those of Kaldi, egs/timit/s5/conf/dev_spk.list; the core test is in table 3 of the corpus's readme.doc.
-A part without a speaker of either list, in flat folders, has no standard split and is divided by speaker.
+task has 462 training speakers, 50 validation speakers and the 24 of the core test, all without the SA sentences, which
+every speaker reads. The validation speakers are those of Kaldi, egs/timit/s5/conf/dev_spk.list; the core test is in
+table 3 of the corpus's readme.doc. A part without a speaker of either list, in flat folders, is divided by speaker.
 """
 
 from __future__ import annotations
@@ -80,7 +79,13 @@ def find_timit(root: str | Path, seed: int = 0, *, labels_required: bool = True)
         problems.append(Problem(str(root), what))
     if _is_sample(recordings):
         utterances, how, more = hold_out(utterances, PARTS, seed, root)
-        notes = _sample_notes(recordings, left_out["sa"], how)
+        notes = [
+            f"a part of TIMIT, such as NLTK's sample: {len({r.speaker for r in recordings})} speakers, "
+            f"{len(recordings)} utterances, none of a core "
+            "test or validation speaker, so errors on it cannot be compared with those on TIMIT",
+            f"left out {left_out['sa']} SA sentences, which every speaker reads",
+            *([how] if how else []),
+        ]
     else:
         more = [] if problems else _damage(utterances, root)
         notes = [
@@ -132,21 +137,10 @@ def _is_sample(recordings: Sequence[_Recording]) -> bool:
     return bool(recordings) and flat and speakers.isdisjoint(CORE_TEST | VALIDATION)
 
 
-def _sample_notes(recordings: Sequence[_Recording], sa_sentences: int, how: str) -> list[str]:
-    speakers = len({r.speaker for r in recordings})
-    return [
-        f"a part of TIMIT, such as NLTK's sample: {speakers} speakers, {len(recordings)} utterances, none of a core "
-        "test or validation speaker, so errors on it cannot be compared with those on TIMIT",
-        f"left out {sa_sentences} SA sentences, which every speaker reads",
-        *([how] if how else []),
-    ]
-
-
 def _test_speakers(recordings: Sequence[_Recording]) -> set[str]:
     """Return the speakers of the complete test side: by folder, or in a flat copy by what they read.
 
-    The complete test set was made of all speakers who read an SX sentence of the core test (readme.doc, section 3), so
-    a flat copy needs no list of its 168 speakers.
+    The complete test set has all speakers who read an SX sentence of the core test (readme.doc, section 3).
     """
     inside = {r.speaker for r in recordings if _usage(r.key) == "test"}
     if inside:
@@ -167,8 +161,7 @@ def _part(speaker: str, test_side: set[str]) -> str | None:
 def _damage(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
     """Return what a copy lacks that must be there: whole parts, or of the whole corpus single speakers and sentences.
 
-    More than half of the speakers are taken for the whole corpus, of which every part must be complete. With fewer,
-    somebody has chosen them, and `_incomplete` notes how many there are.
+    Fewer than half of the speakers were chosen by somebody; `_incomplete` notes how many there are.
     """
     sentences = Counter(u.speaker for u in utterances)
     speakers = {part: {u.speaker for u in utterances if u.part == part} for part in PARTS}

@@ -45,16 +45,15 @@ class CorpusFiles:
 
 
 def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict[str, tuple[Path | None, Path | None]]:
-    """Return the audio and label file of each key, None where one is missing.
-
-    A key is the path below the folder in lower case without its ending; the order is the same on every system.
-    """
+    """Return the audio and label file of each key, None where one is missing, in the same order on every system."""
     if not root.is_dir():
         raise CorpusError.one(root, "no such folder; expected the folder of a speech corpus")
     audio: dict[str, Path] = {}
     labels: dict[str, Path] = {}
     # Of an utterance that is there as .wav and as .sph the former is read, in the order of AUDIO_ENDINGS.
-    for path in sorted((path for path in root.rglob("*") if path.is_file()), key=_by_ending):
+    order = {ending: k for k, ending in enumerate(AUDIO_ENDINGS)}
+    found = (path for path in root.rglob("*") if path.is_file())
+    for path in sorted(found, key=lambda path: (order.get(path.suffix.lower(), len(order)), path)):
         key, ending = path.relative_to(root).with_suffix("").as_posix().lower(), path.suffix.lower()
         # Some copies of TIMIT hold SA1.WAV (SPHERE) and a converted SA1.WAV.wav side by side.
         key = key.removesuffix(".wav")
@@ -68,10 +67,8 @@ def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict
 def match_labels(
     utterances: Sequence[Utterance], master: Mapping[str, list[Segment]], file: str | Path
 ) -> tuple[dict[str, list[Segment]], list[Problem]]:
-    """Return the labels of utterances from the entries of a master label file.
+    """Return the labels of utterances from a master label file: of the entry that a path ends with, in either case.
 
-    An entry belongs to the utterance whose path ends with it, in upper or lower case and with `/`, `-` or `_` between
-    the names:
     `fcjf0_si1027`, `fcjf0/si1027` and `dr1-fcjf0-si1027` all mean train/dr1/fcjf0/si1027.
     """
     by_ending: dict[str, list[Utterance]] = {}
@@ -99,11 +96,6 @@ def match_labels(
         if u.key not in labels
     ]
     return labels, problems
-
-
-def _by_ending(path: Path) -> tuple[int, Path]:
-    ending = path.suffix.lower()
-    return AUDIO_ENDINGS.index(ending) if ending in AUDIO_ENDINGS else len(AUDIO_ENDINGS), path
 
 
 def _path_names(key: str) -> list[str]:

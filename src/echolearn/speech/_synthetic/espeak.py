@@ -68,10 +68,7 @@ class Spoken(NamedTuple):
 
 
 class Espeak:
-    """The synthesiser espeak-ng.
-
-    Make only one per process, because the library keeps its state in global variables.
-    """
+    """The synthesiser espeak-ng. Make only one per process, because the library keeps its state in global variables."""
 
     def __init__(self) -> None:
         self._library, data = _load()

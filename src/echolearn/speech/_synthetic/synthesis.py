@@ -153,12 +153,10 @@ class SynthesisJob:
     lexicon: bool = False  # whether this job also writes the pronunciations of all words
 
     def to_json(self) -> str:
-        """Return the job as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> SynthesisJob:
-        """Return a job from the JSON text that `to_json` returned."""
         raw = json.loads(text)
         speakers = tuple(Speaker(**{**one, "voice": Voice(**one["voice"])}) for one in raw["speakers"])
         return cls(raw["root"], raw["seed"], speakers, raw["frames_per_speaker"], raw["lexicon"])
@@ -229,8 +227,7 @@ def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> Sente
 def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate: int) -> list[TimedPhone]:
     """Return the phones of the American English list, with times that cover the audio, from those of espeak-ng.
 
-    espeak-ng reports a stop at the time of its burst, and the closure belongs to the phone before. In phonetics the
-    closure is part of the stop. So the start of a stop is moved back over the silence before it.
+    espeak-ng reports a stop at its burst; the closure before, in phonetics a part of the stop, is moved into it.
     """
     starts: list[tuple[int, str, int]] = [(0, "sil", 0)]
     for event, name in events:
@@ -289,10 +286,7 @@ def _noise(count: int, speech: float, rng: np.random.Generator) -> NDArray[np.fl
 
 
 def write_lexicon(path: Path, espeak: Espeak, voices: list[Voice]) -> None:
-    """Write the pronunciations of all words of the sentences, in the format of the CMU dictionary.
-
-    A voice of each language says every word alone, and between vowels and consonants.
-    """
+    """Write the pronunciations of all words, each said by a voice of each language, alone and between others."""
     pronunciations: dict[str, dict[tuple[str, ...], None]] = {word: {} for word in every_word()}
     for voice in {voice.language: voice for voice in voices}.values():
         espeak.use(voice)

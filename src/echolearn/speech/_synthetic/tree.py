@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -30,23 +30,11 @@ _TREE_VERSION = 2  # raised whenever the same settings would give other files
 _JOBS = 4  # fixed: what espeak-ng produces depends on the job, and must not depend on the machine
 
 
-class Settings(TypedDict):
-    """Settings that determine the content of the corpus: the version of this module, frames of each part, and seed."""
-
-    version: int
-    frames: dict[str, int]
-    seed: int
-
-
 class Marker(TypedDict):
-    """The description in the folder of a corpus: settings, frames of each part, number and bytes of files, checksum."""
+    """What is read from the description in the folder of a corpus: its files, their bytes, the part of each speaker."""
 
-    synthetic: bool
-    settings: Settings
-    frames: dict[str, int]
     files: int
     bytes: int
-    sha256: str
     parts: dict[str, str]
 
 
@@ -71,23 +59,34 @@ def synthetic_tree(
 ) -> Path:
     """Return the folder of a synthetic corpus, and write it first if it does not exist.
 
-    The same seed gives the same bytes on any machine, with any number of processes. `progress` is called from other
-    threads, one at a time.
+    The same seed gives the same bytes with any number of processes. `progress` is called from other threads.
     """
     if seed < 0:
         raise ValueError(f"seed is {seed}, expected 0 or more")
-    settings = Settings(version=_TREE_VERSION, frames=part_frames(frames), seed=seed)
+    parts = part_frames(frames)
+    settings = {"version": _TREE_VERSION, "frames": parts, "seed": seed}
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
     parent = Path(cache) if cache is not None else default_cache()
     tree = parent / f"synthetic-{frames}-{seed}-{key}"
     if tree.exists():
-        _check_unchanged(tree)
+        content, (count, size) = read_marker(tree), _measure(tree)
+        if (count, size) != (content.get("files"), content.get("bytes")):
+            raise CorpusError.one(
+                tree,
+                f"holds {count} files of {size} bytes, its marker says {content.get('files')} of "
+                f"{content.get('bytes')}; it was changed since: remove the folder and run again",
+            )
         return tree
     try:
         with atomic_folder(tree) as building:
-            speakers = draw_speakers(settings["frames"], seed)
-            reports = _synthesise_all(building, settings, speakers, progress, processes)
-            _write_marker(building, settings, speakers, reports)
+            speakers = draw_speakers(parts, seed)
+            shares = {part: parts[part] / sum(s.part == part for s in speakers) for part in PARTS}
+            jobs = [
+                SynthesisJob(str(building), seed, tuple(speakers[k::_JOBS]), shares, lexicon=k == 0)
+                for k in range(_JOBS)
+            ]
+            reports = _synthesise_all(jobs, sum(parts.values()), progress, processes)
+            _write_marker(building, settings, speakers, [reports[speaker.name] for speaker in speakers])
     except EspeakError as error:
         raise CorpusError.one("espeak-ng", str(error)) from error
     return tree
@@ -119,22 +118,11 @@ def find_synthetic(tree: Path, seed: int) -> CorpusFiles:
 
 
 def _synthesise_all(
-    root: Path,
-    settings: Settings,
-    speakers: Sequence[Speaker],
-    progress: StageProgress | None,
-    processes: int | None,
-) -> list[SpeakerReport]:
-    """Write the files of all speakers; return their reports in the order of the speakers."""
-    frames = settings["frames"]
-    shares = {part: frames[part] / sum(s.part == part for s in speakers) for part in PARTS}
-    jobs = [
-        SynthesisJob(str(root), settings["seed"], tuple(speakers[k::_JOBS]), shares, lexicon=k == 0)
-        for k in range(_JOBS)
-    ]
+    jobs: Sequence[SynthesisJob], total: int, progress: StageProgress | None, processes: int | None
+) -> dict[str, SpeakerReport]:
+    """Write the files of all speakers; return their reports by name. total: frames, for the progress."""
     reports: dict[str, SpeakerReport] = {}
     lock = threading.Lock()
-    total = sum(frames.values())
 
     def on_report(report: SpeakerReport) -> None:
         with lock:
@@ -152,7 +140,7 @@ def _synthesise_all(
             for child in children:
                 child.kill()
             raise
-    return [reports[speaker.name] for speaker in speakers]
+    return reports
 
 
 def _run_in_process(
@@ -193,19 +181,19 @@ def _exchange(child: subprocess.Popen[str], job: SynthesisJob, on_report: Callab
 
 
 def _write_marker(
-    root: Path, settings: Settings, speakers: Sequence[Speaker], reports: Sequence[SpeakerReport]
+    root: Path, settings: Mapping[str, object], speakers: Sequence[Speaker], reports: Sequence[SpeakerReport]
 ) -> None:
     files, size = _measure(root)
     parts = {speaker.name: speaker.part for speaker in speakers}
-    content = Marker(
-        synthetic=True,
-        settings=settings,
-        frames={part: sum(r["frames"] for r in reports if parts[r["speaker"]] == part) for part in PARTS},
-        files=files,
-        bytes=size,
-        sha256=hashlib.sha256("".join(r["sha256"] for r in reports).encode()).hexdigest(),
-        parts=parts,
-    )
+    content = {
+        "synthetic": True,
+        "settings": settings,
+        "frames": {part: sum(r["frames"] for r in reports if parts[r["speaker"]] == part) for part in PARTS},
+        "files": files,
+        "bytes": size,
+        "sha256": hashlib.sha256("".join(r["sha256"] for r in reports).encode()).hexdigest(),
+        "parts": parts,
+    }
     with (root / MARKER_FILE).open("w", encoding="utf-8") as file:
         json.dump(content, file, indent=1)
         file.flush()
@@ -216,14 +204,3 @@ def _measure(root: Path) -> tuple[int, int]:
     """Return the number and bytes of the tree's files, without the marker and what readers keep beside it."""
     sizes = [p.stat().st_size for side in ("TRAIN", "TEST") for p in (root / side).rglob("*.*")]
     return len(sizes), sum(sizes)
-
-
-def _check_unchanged(tree: Path) -> None:
-    content = read_marker(tree)
-    files, size = _measure(tree)
-    if (files, size) != (content.get("files"), content.get("bytes")):
-        raise CorpusError.one(
-            tree,
-            f"holds {files} files of {size} bytes, its marker says {content.get('files')} of "
-            f"{content.get('bytes')}; it was changed since: remove the folder and run again",
-        )

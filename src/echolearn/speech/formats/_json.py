@@ -40,12 +40,7 @@ def write_json(path: str | Path, results: Iterable[Recognised]) -> None:
     path : str or Path
         The file; one that exists is replaced, completely or not at all.
     results : iterable of Recognised
-        The results.
-
-    Raises
-    ------
-    ValueError
-        If an utterance and channel occur twice.
+        The results, one for each utterance and channel.
 
     Examples
     --------
@@ -92,19 +87,13 @@ def read_json(path: str | Path) -> list[Recognised]:
     Parameters
     ----------
     path : str or Path
-        The file, with the contents that the module describes.
+        The file, with the contents that `write_json` writes. A CorpusError names the line, or the place such as
+        `utterances[3].tokens[0].start`, of what is wrong; keys that are unknown or doubled are refused, too.
 
     Returns
     -------
     list of Recognised
         The results in the order of the file.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, or the place such as `utterances[3].tokens[0].start`, if it cannot be read, is not
-        JSON, has another format or version, has keys that are missing, unknown or doubled, or values that are
-        not valid names, times or confidences.
     """
     document = _parsed(path, read_text(path, "recognition results as JSON"))
     reader = _Reader(path)

@@ -7,6 +7,7 @@ range of rows and columns, `[first:last]` or `[first:last,first:last]`, whose en
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,18 +41,13 @@ def read_ark(path: str | Path) -> dict[str, Array]:
     Parameters
     ----------
     path : str or Path
-        The archive, in text or binary; matrices may be compressed in any of Kaldi's three ways.
+        The archive, in text or binary; matrices may be compressed in any of Kaldi's three ways. A CorpusError names the
+        offset or line of what is damaged, cut short, not finite or named twice.
 
     Returns
     -------
     dict of str to array
         A float32 or float64 matrix or vector, or an int32 vector, for each name.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the offset or line, if it cannot be read, is damaged or cut short, holds NaN or infinity, or
-        has a name twice.
 
     Examples
     --------
@@ -87,17 +83,13 @@ def write_ark(
     path : str or Path
         The archive; one that exists is replaced, completely or not at all.
     arrays : mapping of str to array, or iterable of (str, array)
-        Matrices or vectors of float32 or float64, or vectors of whole numbers, which are written as int32.
+        Matrices or vectors of finite float32 or float64, or vectors of whole numbers, which are written as int32. A
+        name has no blanks and occurs once.
     scp : str or Path, optional
         A script file that is also written. It refers to the archive by `path`.
     text : bool, default False
         Whether to write text, with enough digits for every float32 to be read back exactly. float64 is rounded to
         float32.
-
-    Raises
-    ------
-    ValueError
-        If a name has blanks or occurs twice, or an array has another type or holds NaN or infinity.
     """
     content, lines, seen = bytearray(), [], set()
     for name, array in arrays.items() if isinstance(arrays, Mapping) else arrays:
@@ -176,18 +168,13 @@ def open_scp(path: str | Path) -> ScpArrays:
     Parameters
     ----------
     path : str or Path
-        The script file. A relative path in it is searched in the working directory, then beside the script file.
+        The script file. A relative path in it is searched in the working directory, then beside the script file. A
+        command (`copy-feats ... |`) is refused, because commands in files are never run.
 
     Returns
     -------
     ScpArrays
         A mapping of names to arrays, which are read when they are accessed.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, if it cannot be read, has a name twice or a line of another form. A command
-        (`copy-feats ... |`) is refused, because commands in files are never run.
     """
     rows = read_table(path).items()
     return ScpArrays(path, {name: (number, _place(path, number, rest)) for name, (number, rest) in rows})
@@ -368,10 +355,7 @@ class ArkReader:
         return int.from_bytes(raw[1:], "little")
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        count = 1
-        for size in shape:
-            count *= size
-        content = self.take(count * dtype.itemsize, f"an array of shape {shape}")
+        content = self.take(math.prod(shape) * dtype.itemsize, f"an array of shape {shape}")
         return np.frombuffer(bytearray(content), dtype).reshape(shape)  # a bytearray, so that users may write to it
 
     def take(self, count: int, what: str) -> bytes:

@@ -41,13 +41,8 @@ def write_ctm(path: str | Path, results: Iterable[Recognised]) -> None:
     path : str or Path
         The file; one that exists is replaced, completely or not at all.
     results : iterable of Recognised
-        The results. They are sorted by utterance and channel, as NIST's tools expect. A result without tokens
-        becomes a comment.
-
-    Raises
-    ------
-    ValueError
-        If an utterance and channel occur twice, or a name begins like a comment.
+        The results, one for each utterance and channel. They are sorted by both, as NIST's tools expect. A result
+        without tokens becomes a comment.
 
     Examples
     --------
@@ -89,19 +84,13 @@ def read_ctm(path: str | Path) -> list[Recognised]:
     ----------
     path : str or Path
         The file. Lines that begin with ;; are comments. A channel is a number from 1 to 99, or A or B, which are 1
-        and 2. A confidence may be missing or NA.
+        and 2. A confidence may be missing or NA. A CorpusError names the line of what is wrong, such as tokens that are
+        out of order or overlap by more than 10 ms. Alternatives (`<ALT_BEGIN>`) are not accepted.
 
     Returns
     -------
     list of Recognised
         One result for each utterance and channel, in the order of the file.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, if it cannot be read, holds no token, has a line of another form, tokens that are
-        out of order or overlap by more than 10 ms, lines of an utterance that are not next to each other, or a time
-        or confidence that is not valid. Alternatives (`<ALT_BEGIN>`) are not accepted.
     """
     results: dict[tuple[str, int], list[TimedToken]] = {}
     last = None
@@ -123,14 +112,19 @@ def read_ctm(path: str | Path) -> list[Recognised]:
     return [Recognised(utterance, tuple(tokens), channel=channel) for (utterance, channel), tokens in results.items()]
 
 
+def _channel(path: str | Path, number: int, text: str) -> int:
+    if text not in _LETTERS and not _CHANNEL.fullmatch(text):
+        raise line_problem(path, number, f"the channel is {text[:20]!r}; expected 1 to 99, A or B")
+    return _LETTERS.get(text) or int(text)
+
+
 def _parsed_token(path: str | Path, number: int, line: str) -> tuple[tuple[str, int], TimedToken]:
     """Return utterance and channel, and the token of a line."""
     fields = line.split()
     if len(fields) not in (5, 6):
         raise line_problem(path, number, f"has {len(fields)} fields; {_CTM_LINE}")
     utterance, channel, start, duration, name = fields[:5]
-    if channel not in _LETTERS and not _CHANNEL.fullmatch(channel):
-        raise line_problem(path, number, f"the channel is {channel[:20]!r}; expected 1 to 99, A or B")
+    which = _channel(path, number, channel)
     for text in (start, duration):
         value = number_of(text)
         if value is None or time_problem(value):
@@ -143,8 +137,7 @@ def _parsed_token(path: str | Path, number: int, line: str) -> tuple[tuple[str, 
                 path, number, f"{fields[5][:40]!r} is no confidence; expected a number from 0 to 1, or NA"
             )
     end = float(Decimal(start) + Decimal(duration))  # exact, where a sum of doubles would miss the next token's start
-    key = (utterance, _LETTERS[channel] if channel in _LETTERS else int(channel))
-    return key, TimedToken(name, float(start), end, confidence)
+    return (utterance, which), TimedToken(name, float(start), end, confidence)
 
 
 class StmSegment(NamedTuple):
@@ -158,10 +151,8 @@ class StmSegment(NamedTuple):
         The channel, counted from 1.
     speaker : str
         The speaker.
-    start : float
-        Start time in seconds.
-    end : float
-        End time in seconds.
+    start, end : float
+        Start and end time in seconds.
     words : tuple of str
         The words; () if there are none.
     label : str, default ""
@@ -185,12 +176,7 @@ def write_stm(path: str | Path, segments: Iterable[StmSegment]) -> None:
     path : str or Path
         The file; one that exists is replaced, completely or not at all.
     segments : iterable of StmSegment
-        The segments. They are written in the order of file, channel and time.
-
-    Raises
-    ------
-    ValueError
-        If a name, time or label is not allowed in such a file, or segments of one speaker overlap.
+        The segments. They are written in the order of file, channel and time; those of one speaker must not overlap.
 
     Examples
     --------
@@ -222,19 +208,13 @@ def read_stm(path: str | Path) -> list[StmSegment]:
     Parameters
     ----------
     path : str or Path
-        The file. Lines that begin with ;; are comments. A channel is a number from 1 to 99, or A or B, which are 1
-        and 2.
+        The file, with comments and channels as in a CTM file. A CorpusError names the line of what is wrong, such as
+        segments that are out of order or overlap by more than 10 ms, or alternatives in braces.
 
     Returns
     -------
     list of StmSegment
         The segments in the order of the file.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, if it cannot be read, holds no segment, has a line of another form, segments that
-        are out of order or overlap by more than 10 ms, or alternatives in braces, which are not supported.
     """
     segments: list[StmSegment] = []
     finished: set[tuple[str, int]] = set()
@@ -261,14 +241,12 @@ def _parsed_segment(path: str | Path, number: int, line: str) -> StmSegment:
     if len(fields) < 5:
         raise line_problem(path, number, f"has {len(fields)} fields; {_STM_LINE}")
     file, channel, speaker, start, end, *rest = fields
-    if channel not in _LETTERS and not _CHANNEL.fullmatch(channel):
-        raise line_problem(path, number, f"the channel is {channel[:20]!r}; expected 1 to 99, A or B")
+    which = _channel(path, number, channel)
     times = number_of(start), number_of(end)
     if times[0] is None or times[1] is None:
         text = start if times[0] is None else end
         raise line_problem(path, number, f"{text[:40]!r} is no time in seconds; {_STM_LINE}")
     label = rest.pop(0) if rest and rest[0].startswith("<") and rest[0].endswith(">") else ""
-    which = _LETTERS[channel] if channel in _LETTERS else int(channel)
     return StmSegment(file, which, speaker, times[0], times[1], tuple(rest), label)
 
 
@@ -291,10 +269,6 @@ def _problem(before: StmSegment | None, segment: StmSegment) -> str | None:
         return "has alternatives in braces, which are not understood; keep one of them"
     if not segment.label and segment.words and segment.words[0][0] == "<" and segment.words[0][-1] == ">":
         return f"the first word {segment.words[0][:40]!r} cannot be told from a label; write a label in front of it"
-    return _order_problem(before, segment)
-
-
-def _order_problem(before: StmSegment | None, segment: StmSegment) -> str | None:
     if before is None or before[:2] != segment[:2]:
         return None
     if segment.start < before.start:

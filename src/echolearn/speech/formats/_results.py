@@ -25,10 +25,8 @@ class TimedToken(NamedTuple):
     ----------
     name : str
         The word, phone or state, without blanks.
-    start : float
-        Start time in seconds.
-    end : float
-        End time in seconds.
+    start, end : float
+        Start and end time in seconds.
     confidence : float or None, default None
         The probability that the token is right, between 0 and 1; None if it is not known.
     """
@@ -43,31 +41,25 @@ class TimedToken(NamedTuple):
 class Recognised:
     """The result of recognition for one recording, or for one channel of it.
 
+    A ValueError names what is wrong: a name that is empty or has blanks, or times that are not finite, negative, out
+    of order, or overlap by more than a frame (10 ms).
+
     Parameters
     ----------
     utterance : str
         Name of the utterance, without blanks. Slashes separate folders.
     tokens : tuple of TimedToken
         The words, or the phones if phones were recognised, in the order of their times.
-    phones : tuple of TimedToken, default ()
-        The phones of the words.
+    phones, states : tuple of TimedToken, default ()
+        The phones of the words, and the states of the phones. Only TextGrids and JSON files keep states.
     channel : int, default 1
         The channel of the recording, counted from 1.
-    states : tuple of TimedToken, default ()
-        The states of the phones. Only TextGrids and JSON files keep them.
     seconds : float or None, default None
         Length of the recording in seconds; by default the end of the last token. TextGrids, STM and JSON files keep it.
 
-    Raises
-    ------
-    ValueError
-        If a name is empty or has blanks, or times are not finite, negative, out of order, or overlap by more than a
-        frame (10 ms).
-
     Examples
     --------
-    >>> result = Recognised("ann/u1", (TimedToken("yes", 0.1, 0.5, 0.9),))
-    >>> result.end
+    >>> Recognised("ann/u1", (TimedToken("yes", 0.1, 0.5, 0.9),)).end
     0.5
     """
 
@@ -86,13 +78,11 @@ class Recognised:
             problems = (token_problem(before, token) for before, token in itertools.pairwise((None, *tokens)))
             what = what or next((wrong for wrong in problems if wrong), None)
         if what is None and self.seconds is not None:
-            what = time_problem(self.seconds) or self._too_short()
+            what, last = time_problem(self.seconds), self._last_end()
+            if what is None and self.seconds < last:
+                what = f"it ends at {last} s, after its {self.seconds or 0.0} seconds"
         if what:
             raise ValueError(f"{str(self.utterance)[:60]!r} cannot be a result: {what}")
-
-    def _too_short(self) -> str | None:
-        seconds, last = self.seconds or 0.0, self._last_end()
-        return f"it ends at {last} s, after its {seconds} seconds" if seconds < last else None
 
     def _last_end(self) -> float:
         return max((token.end for token in (*self.tokens, *self.phones, *self.states)), default=0.0)

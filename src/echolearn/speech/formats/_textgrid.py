@@ -42,11 +42,6 @@ def write_textgrid(path: str | Path, result: Recognised, *, level: str = "words"
     level : {"words", "phones"}, default "words"
         Name of the tier of the tokens.
 
-    Raises
-    ------
-    ValueError
-        If the result ends at 0 seconds, or a token is too short to be an interval.
-
     Examples
     --------
     >>> import tempfile
@@ -116,7 +111,7 @@ def read_textgrid(
     Parameters
     ----------
     path : str or Path
-        The file, in UTF-8, or in UTF-16 with a byte-order mark.
+        The file, in UTF-8, or in UTF-16 with a byte-order mark. A CorpusError names the line of what is damaged.
     utterance : str, optional
         Name of the utterance. By default it is the name of the file without its ending.
     level : {"words", "phones"}, default "words"
@@ -134,12 +129,6 @@ def read_textgrid(
     Recognised
         The tokens of the tiers `words`, `phones` and `states`. Upper and lower case, and a missing last s of the name
         of a tier, make no difference. A tier that is missing gives no tokens.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, if the file cannot be read, is not a TextGrid, is damaged, has intervals that do not
-        follow one another, a text of several words, or no tier with one of these names.
     """
     if level not in ("words", "phones"):
         raise ValueError(f"level is {level!r}, expected 'words' or 'phones'")

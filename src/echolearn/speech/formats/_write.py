@@ -28,7 +28,8 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
     results : iterable of Recognised
         The results. CTM and STM files have the tokens sorted by utterance; an STM file has one line per utterance. A
         TextGrid has the name of its utterance, with folders if the name has slashes, and with `.2` and so on for
-        channels other than 1. An MLF has the tokens of channel 1 only.
+        channels other than 1. An MLF has the tokens of channel 1 only. An utterance that occurs twice, or whose name
+        leads out of the folder, is a ValueError, and nothing is written.
     kind : {"ctm", "textgrid", "json", "mlf", "stm"}
         The format.
     level : {"words", "phones"}, default "words"
@@ -38,12 +39,6 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
     -------
     list of Path
         The files that were written.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is not one of these, an utterance occurs twice, or a name leads out of the folder. Then nothing is
-        written.
 
     Examples
     --------
@@ -68,7 +63,10 @@ def write_results(path: str | Path, results: Iterable[Recognised], kind: str, *,
     elif kind == "json":
         write_json(path, listed)
     elif kind == "mlf":
-        write_mlf(path, _mlf_entries(listed))
+        other = [result for result in listed if result.channel != 1]
+        if other:
+            raise ValueError(f"an MLF has no channels; {other[0].utterance!r} is of channel {other[0].channel}")
+        write_mlf(path, {one.utterance: [Segment(t.start, t.end, t.name) for t in one.tokens] for one in listed})
     else:
         write_stm(path, [_stm_segment(result) for result in listed])
     return [path]
@@ -97,13 +95,6 @@ def _write_textgrids(folder: Path, results: Sequence[Recognised], level: str) ->
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, text.encode())
     return files
-
-
-def _mlf_entries(results: Sequence[Recognised]) -> dict[str, list[Segment]]:
-    other = [result for result in results if result.channel != 1]
-    if other:
-        raise ValueError(f"an MLF has no channels; {other[0].utterance!r} is of channel {other[0].channel}")
-    return {result.utterance: [Segment(t.start, t.end, t.name) for t in result.tokens] for result in results}
 
 
 def _stm_segment(result: Recognised) -> StmSegment:

@@ -8,7 +8,7 @@ is better when the language model knows part of it, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from echolearn.display.facts import counted, one_line
 from echolearn.speech._phone_set import SILENCES, silence_of, split_state
 from echolearn.speech.recognition._graph import Graph, phone_graph, word_graph
 from echolearn.speech.recognition._lattices import Lattice, build_lattice
-from echolearn.speech.recognition._lexicon import Lexicon
+from echolearn.speech.recognition._lexicon import Lexicon, spelled_in
 from echolearn.speech.recognition._ngrams import NGramModel, estimate, word_list
 from echolearn.speech.recognition._phone_models import PhoneModel, learn_phone_models, spoken_phones
 from echolearn.speech.recognition._search import Search, Token
@@ -59,46 +59,36 @@ class Decoder:
         emissions: NDArray[np.float32] = scaled.astype(np.float32)
         return emissions
 
-    def search(self) -> Search:
+    def search(self, beam: float | None = None) -> Search:
         """Return a search that has taken no frame yet; it takes what `emissions` returns."""
         w = self.weights
         arcs = self.graph.weights(
             duration_weight=w.duration_weight, language_weight=w.language_weight, penalty=w.penalty
         )
-        return Search(self.graph, arcs, w.language_weight, w.beam)
+        return Search(self.graph, arcs, w.language_weight, w.beam if beam is None else beam)
 
     def decode(self, probabilities: Array, *, confidences: bool = False) -> list[Token]:
-        """Return the tokens of one utterance; confidences come from a lattice, which takes some times as long.
-
-        Where the beam has lost every path that can end, the search is repeated without it.
-        """
+        """Return the tokens of one utterance; where the beam has lost every path that can end, it is left out."""
         if confidences:
             lattice = self.lattice(probabilities)
             return lattice.confidences(lattice.best, self.weights.confidence_scale)
         emissions = self.emissions(probabilities)
-        search = self.search()
-        search.advance(emissions)
-        tokens, score = search.best()
-        if score == -np.inf and np.isfinite(search.beam):
-            search = self._without_beam().search()
+        for beam in (self.weights.beam, np.inf):
+            search = self.search(beam)
             search.advance(emissions)
             tokens, score = search.best()
+            if score > -np.inf:
+                break
         return tokens
 
     def lattice(self, probabilities: Array, *, beam: float = LATTICE_BEAM) -> Lattice:
-        """Return all paths of an utterance whose scores are at most `beam` below that of the best one.
-
-        A beam above that of the search may miss paths that the search has given up.
-        """
+        """Return all paths that the search has kept whose scores are at most `beam` below that of the best one."""
         emissions = self.emissions(probabilities)
-        lattice = build_lattice(self.search(), emissions, penalty=self.weights.penalty, beam=beam)
-        if not len(lattice.start) and np.isfinite(self.weights.beam):
-            search = self._without_beam().search()
-            lattice = build_lattice(search, emissions, penalty=self.weights.penalty, beam=beam)
+        for search_beam in (self.weights.beam, np.inf):
+            lattice = build_lattice(self.search(search_beam), emissions, penalty=self.weights.penalty, beam=beam)
+            if len(lattice.start):
+                break
         return lattice
-
-    def _without_beam(self) -> Decoder:
-        return replace(self, weights=replace(self.weights, beam=np.inf))
 
 
 def scaled_logarithms(probabilities: Array, priors: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
@@ -135,11 +125,6 @@ class PhoneTask:
         return tuple(phone.name for phone in self.phones)
 
     @property
-    def silence(self) -> str | None:
-        """The phone that stands for silence, if there is one."""
-        return silence_of(self.phone_names)
-
-    @property
     def silent_states(self) -> list[int]:
         """The states of all silences."""
         return [k for k, name in enumerate(self.states) if split_state(name)[0] in SILENCES]
@@ -162,7 +147,7 @@ class WordTask:
 
     def decoder(self, phones: PhoneTask) -> Decoder:
         """Return the decoder of words; silence may stand between them."""
-        graph = word_graph(phones.phones, self.lexicon, self.language_model, silence=phones.silence)
+        graph = word_graph(phones.phones, self.lexicon, self.language_model, silence=silence_of(phones.phone_names))
         return Decoder(graph, phones.priors, self.weights)
 
 
@@ -178,7 +163,7 @@ def learn_phone_task(labels: Sequence[Array], states: Sequence[str], *, order: i
 
 def word_task(phones: PhoneTask, lexicon: Lexicon, language_model: NGramModel | None = None) -> WordTask:
     """Return a task of words in the phones of another; without a language model any word may follow any other."""
-    spelled = lexicon.with_phones_of(phones.phone_names)
+    spelled = spelled_in(lexicon, phones.phone_names)
     model = word_list(spelled.words) if language_model is None else language_model
     if not any((word,) in model.probability for word in spelled.words):
         raise ValueError("no word of the language model is in the lexicon; are both in the same case and spelling?")

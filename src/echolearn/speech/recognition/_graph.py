@@ -30,10 +30,9 @@ _ARC_FIELDS = np.dtype([("source", "i4"), ("target", "i4"), ("duration", "f4"), 
 
 @dataclass(frozen=True)
 class Graph:
-    """A decoding graph.
+    """A decoding graph; arcs are sorted by the node that they leave.
 
-    Arcs are sorted by the node that they leave. Anchors are numbered after all nodes that emit, and an arc between two
-    anchors leads to one of a higher number.
+    Anchors are numbered after all nodes that emit, and an arc between two anchors leads to one of a higher number.
     """
 
     emission: NDArray[np.int32]  # (n_nodes,): the state that each node emits; -1 for anchors
@@ -51,11 +50,27 @@ class Graph:
         """Number of nodes that emit; anchors follow them."""
         return int((self.emission >= 0).sum())
 
+    def routes(self, weight: NDArray[np.float32]) -> Routes:
+        """Return what the compiled search needs, with a total weight of every arc."""
+        return Routes(self.emission, self.emitting, self.first, self.target, weight, self.language, self.token)
+
     def weights(self, *, duration_weight: float, language_weight: float, penalty: float) -> NDArray[np.float32]:
         """Return the total weight of every arc; the penalty is subtracted for every token."""
         total = duration_weight * self.duration + language_weight * self.language
         weights: NDArray[np.float32] = (total - penalty * (self.token >= 0)).astype(np.float32)
         return weights
+
+
+class Routes(NamedTuple):
+    """The arrays of a graph that compiled functions take: the fields of the same names, and the weights of arcs."""
+
+    emission: NDArray[np.int32]
+    emitting: int
+    first: NDArray[np.int64]
+    target: NDArray[np.int32]
+    weight: NDArray[np.float32]
+    language: NDArray[np.float32]
+    token: NDArray[np.int32]
 
 
 class Ways(NamedTuple):
@@ -67,10 +82,7 @@ class Ways(NamedTuple):
 
 @dataclass
 class GraphBuilder:
-    """Collects nodes and arcs, and numbers them in the end: first the nodes that emit, then anchors in their order.
-
-    Nodes and arcs are kept as bytes, 20 per arc.
-    """
+    """Collects nodes and arcs as bytes, and numbers them in the end: first those that emit, then anchors in order."""
 
     anchors: list[int] = field(default_factory=list)
     final: dict[int, float] = field(default_factory=dict)
@@ -88,34 +100,25 @@ class GraphBuilder:
         self.anchors.append(self.add_node(NONE))
         return self.anchors[-1]
 
-    def add_arc(
-        self, source: int, target: int, *, duration: float = 0.0, language: float = 0.0, token: int = NONE
-    ) -> None:
-        """Add an arc; one of probability zero is left out."""
-        if duration + language > -math.inf:
-            self._arcs += np.array((source, target, duration, language, token), dtype=_ARC_FIELDS).tobytes()
-
     def add_arcs(self, ways: Ways, into: Ways, *, language: float = 0.0, token: int = NONE) -> None:
         """Add an arc from each of some ways out to each of some ways in; those of probability zero are left out."""
-        if language > -math.inf:
-            source, target = np.repeat(ways.nodes, len(into.nodes)), np.tile(into.nodes, len(ways.nodes))
-            duration = np.add.outer(ways.weights, into.weights).ravel()
-            self._append(source, target, duration, language=language, token=token)
+        source, target = np.repeat(ways.nodes, len(into.nodes)), np.tile(into.nodes, len(ways.nodes))
+        self.add_pairs(source, target, np.add.outer(ways.weights, into.weights).ravel(), language, token)
 
-    def _append(
+    def add_pairs(
         self,
         source: NDArray[np.int32],
         target: NDArray[np.int32],
         duration: NDArray[np.float64],
-        *,
-        language: float,
-        token: int,
+        language: float = 0.0,
+        token: int = NONE,
     ) -> None:
-        """Append arcs of the same language score and token."""
-        arcs = np.empty(len(source), dtype=_ARC_FIELDS)
-        arcs["source"], arcs["target"], arcs["duration"] = source, target, duration
-        arcs["language"], arcs["token"] = language, token
-        self._arcs += arcs.tobytes()
+        """Add arcs of the same language score and token, unless their probability is zero."""
+        if language > -math.inf:
+            arcs = np.empty(len(source), dtype=_ARC_FIELDS)
+            arcs["source"], arcs["target"], arcs["duration"] = source, target, duration
+            arcs["language"], arcs["token"] = language, token
+            self._arcs += arcs.tobytes()
 
     def add_phone(self, model: PhoneModel) -> tuple[Ways, Ways]:
         """Add the states of a phone; return its ways in and out."""
@@ -124,7 +127,7 @@ class GraphBuilder:
         _, labels, (source, target, duration), ways_in, ways_out = self._templates[id(model)]
         base = np.int32(len(self._emission) // 4)
         self._emission += labels
-        self._append(source + base, target + base, duration, language=0.0, token=NONE)
+        self.add_pairs(source + base, target + base, duration)
         return Ways(ways_in.nodes + base, ways_in.weights), Ways(ways_out.nodes + base, ways_out.weights)
 
     def build(self, start: int, tokens: Sequence[str]) -> Graph:
@@ -219,7 +222,7 @@ def _add_histories(builder: GraphBuilder, model: NGramModel) -> dict[History, in
     for history, anchor in anchors.items():
         builder.final[anchor] = model.score(history, END)
         if history:
-            builder.add_arc(anchor, anchors[history[1:]], language=model.backoff.get(history, 0.0))
+            builder.add_arcs(_at(anchor), _at(anchors[history[1:]]), language=model.backoff.get(history, 0.0))
     return anchors
 
 
@@ -280,7 +283,10 @@ def word_graph(
             for ways_in in copies[word, end]:
                 builder.add_arcs(_at(anchors[history]), ways_in, language=score)
     if silence is not None:
-        _add_pauses(builder, anchors.values(), by_name[silence])
+        for anchor in anchors.values():
+            ways_in, ways_out = builder.add_phone(by_name[silence])
+            builder.add_arcs(_at(anchor), ways_in)
+            builder.add_arcs(ways_out, _at(anchor))
     return builder.build(anchors[model.state((START,))], words)
 
 
@@ -293,14 +299,6 @@ def _add_chain(builder: GraphBuilder, phones: Sequence[PhoneModel], end: int, to
         ways = ways_out
     builder.add_arcs(ways, _at(end), token=token)
     return first
-
-
-def _add_pauses(builder: GraphBuilder, anchors: Iterable[int], model: PhoneModel) -> None:
-    """Add a silence that may be spoken at each anchor."""
-    for anchor in anchors:
-        ways_in, ways_out = builder.add_phone(model)
-        builder.add_arcs(_at(anchor), ways_in)
-        builder.add_arcs(ways_out, _at(anchor))
 
 
 @dataclass

@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from echolearn.speech.recognition._search import Search, Token
-from echolearn.speech.recognition._trellis import search_trellis
+from echolearn.speech.recognition._trellis import lattice_arcs
 
 _SCORE_ROUNDING = 1e-9
 
@@ -36,10 +36,9 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True)
 class Lattice:
-    """The paths that are not much worse than the best one, as a graph.
+    """The paths that are not much worse than the best one, as a graph from the first node to the last.
 
-    Every path leads from the first node to the last, and every arc to a node of a higher number. Arcs are sorted by the
-    node that they start at.
+    Every arc leads to a node of a higher number. Arcs are sorted by the node that they start at.
     """
 
     frame: NDArray[np.int64]  # of each node
@@ -62,12 +61,21 @@ class Lattice:
         )
         return scores
 
+    def _totals(
+        self, scores: NDArray[np.float64], *, summed: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the score of the best path to and from each node, or the logarithms of the sums of all paths."""
+        n = len(self.frame)
+        # The way back is a way forward on which nodes and arcs are counted from the end.
+        turned = [np.ascontiguousarray(one[::-1]) for one in (n - 1 - self.end, n - 1 - self.start, scores)]
+        return _totals(n, self.start, self.end, scores, summed), _totals(n, *turned, summed)[::-1]
+
     def nbest(self, n: int) -> list[Hypothesis]:
         """Return the best sequences of tokens, all different, in order of their scores: n, or all within the beam."""
         # The search goes from prefix to prefix. A prefix has the best score to every node that its tokens can reach,
         # and since the best way from there to the end is known, the best prefix is always one of the next hypothesis.
         scores = self.scores
-        rest = _backward_best(len(self.frame), self.start, self.end, scores).tolist()
+        rest = self._totals(scores)[1].tolist()
         lowest = rest[0] - self.beam
         arcs = self._arcs_by_node(scores)
         hypotheses: list[Hypothesis] = []
@@ -99,13 +107,9 @@ class Lattice:
         return arcs
 
     def posteriors(self, scale: float = 1.0) -> NDArray[np.float64]:
-        """Return the probability of each arc given the whole utterance; those that cross a point in time add up to 1.
-
-        Frames are not independent, so that with a scale of 1 nearly all probability is on one path.
-        """
+        """Return the probability of each arc given the whole utterance; with a scale of 1 nearly all is on one path."""
         scaled = scale * self.scores
-        before = _forward_sum(len(self.frame), self.start, self.end, scaled)
-        after = _backward_sum(len(self.frame), self.start, self.end, scaled)
+        before, after = self._totals(scaled, summed=True)
         posteriors: NDArray[np.float64] = np.exp(before[self.start] + scaled + after[self.end] - after[0])
         return posteriors
 
@@ -129,8 +133,7 @@ class Lattice:
     def pruned(self, beam: float) -> Lattice:
         """Return the lattice without the arcs whose best path is worse than the best one by more than a beam."""
         scores, n = self.scores, len(self.frame)
-        before = _forward_best(n, self.start, self.end, scores)
-        after = _backward_best(n, self.start, self.end, scores)
+        before, after = self._totals(scores)
         kept = before[self.start] + scores + after[self.end] >= after[0] - beam - _SCORE_ROUNDING
         used = np.zeros(n, dtype=np.bool_)
         used[[0, n - 1]] = True
@@ -149,13 +152,8 @@ class Lattice:
 
 
 def build_lattice(search: Search, frames: NDArray[np.float32], *, penalty: float, beam: float) -> Lattice:
-    """Return the lattice of an utterance by a search without frames yet; it has no arcs if no path can end.
-
-    penalty: what the arcs of the search contain for every token.
-    """
-    trellis = search_trellis(search, frames)
-    tokens, _ = search.best()
-    frame, arcs = trellis.arcs(beam)
+    """Return the lattice of an utterance by a search without frames yet; it has no arcs if no path can end."""
+    frame, arcs = lattice_arcs(search, frames, beam)
     return Lattice(
         frame=frame,
         start=arcs.start,
@@ -164,7 +162,7 @@ def build_lattice(search: Search, frames: NDArray[np.float32], *, penalty: float
         acoustic=arcs.score - search.language_weight * arcs.language + penalty * (arcs.token >= 0),
         language=arcs.language,
         tokens=search.graph.tokens,
-        best=tuple(tokens),
+        best=tuple(search.best()[0]),
         language_weight=search.language_weight,
         penalty=penalty,
     ).pruned(beam)
@@ -192,48 +190,13 @@ def _extend(
 
 
 @njit(cache=True, nogil=True)
-def _forward_best(
-    n: int, start: NDArray[np.int64], end: NDArray[np.int64], score: NDArray[np.float64]
+def _totals(
+    n: int, start: NDArray[np.int64], end: NDArray[np.int64], score: NDArray[np.float64], summed: bool
 ) -> NDArray[np.float64]:
-    """Return the score of the best path from the first node to each."""
-    best = np.full(n, -np.inf)
-    best[0] = 0.0
-    for k in range(len(start)):
-        best[end[k]] = max(best[end[k]], best[start[k]] + score[k])
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _backward_best(
-    n: int, start: NDArray[np.int64], end: NDArray[np.int64], score: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the score of the best path from each node to the last."""
-    best = np.full(n, -np.inf)
-    best[n - 1] = 0.0
-    for k in range(len(start) - 1, -1, -1):
-        best[start[k]] = max(best[start[k]], score[k] + best[end[k]])
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _forward_sum(
-    n: int, start: NDArray[np.int64], end: NDArray[np.int64], score: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the logarithm of the summed paths from the first node to each."""
+    """Return the score of the best path from the first node to each, or the logarithm of the sum of all paths."""
     total = np.full(n, -np.inf)
     total[0] = 0.0
     for k in range(len(start)):
-        total[end[k]] = np.logaddexp(total[end[k]], total[start[k]] + score[k])
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _backward_sum(
-    n: int, start: NDArray[np.int64], end: NDArray[np.int64], score: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the logarithm of the summed paths from each node to the last."""
-    total = np.full(n, -np.inf)
-    total[n - 1] = 0.0
-    for k in range(len(start) - 1, -1, -1):
-        total[start[k]] = np.logaddexp(total[start[k]], score[k] + total[end[k]])
+        through = total[start[k]] + score[k]
+        total[end[k]] = np.logaddexp(total[end[k]], through) if summed else max(total[end[k]], through)
     return total

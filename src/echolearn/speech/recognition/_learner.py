@@ -33,7 +33,7 @@ def learn_recognizer(
     """Return a recogniser made from a network that was fitted to the states of a corpus.
 
     Durations, n-grams and priors are learned from the labels of the training part, and the weights of the decoders are
-    chosen by phone and word error on the validation part. The test part is not used.
+    chosen by phone and word error on the validation part. The test part is not used. `Recognizer` has an example.
 
     Parameters
     ----------
@@ -57,19 +57,6 @@ def learn_recognizer(
     -------
     Recognizer
         The recogniser.
-
-    Raises
-    ------
-    ValueError
-        If the network lacks states of the training part, the corpus has no validation part, or the lexicon has other
-        phones than the network.
-    CorpusError
-        If files with the words of the corpus have been removed since it was opened.
-
-    See Also
-    --------
-    load_recognizer : Read a recogniser from its file.
-    echolearn.speech.open_corpus : Open a corpus.
     """
     states = network_states(model, corpus.state_names)
     phones = learn_phone_task(_labels_in(states, corpus), states, order=order)

@@ -49,73 +49,37 @@ class Lexicon:
         every = (phone for variants in self.pronunciations.values() for variant in variants for phone in variant)
         return tuple(sorted(set(every)))
 
-    def restricted(self, words: Iterable[str]) -> Lexicon:
-        """Return the lexicon of some words only.
 
-        Parameters
-        ----------
-        words : iterable of str
-            The words to keep.
+def restricted(lexicon: Lexicon, words: Iterable[str]) -> Lexicon:
+    """Return the lexicon of some words only, all of which it must have."""
+    wanted = list(dict.fromkeys(words))
+    missing = [word for word in wanted if word not in lexicon.pronunciations]
+    if missing:
+        shown = ", ".join(missing[:5])
+        raise ValueError(f"the lexicon lacks {len(missing)} of {len(wanted)} words: {shown}; add their pronunciations")
+    return Lexicon({word: lexicon.pronunciations[word] for word in wanted})
 
-        Returns
-        -------
-        Lexicon
-            The pronunciations of these words.
 
-        Raises
-        ------
-        ValueError
-            If the lexicon lacks one of the words.
-        """
-        wanted = list(dict.fromkeys(words))
-        missing = [word for word in wanted if word not in self.pronunciations]
-        if missing:
-            shown = ", ".join(missing[:5])
-            raise ValueError(
-                f"the lexicon lacks {len(missing)} of {len(wanted)} words: {shown}; add their pronunciations"
-            )
-        return Lexicon({word: self.pronunciations[word] for word in wanted})
+def spelled_in(lexicon: Lexicon, phones: Sequence[str]) -> Lexicon:
+    """Return the lexicon in the phones of a model; marks of stress (AH0) and case are dropped where it lacks them."""
+    known = {phone: phone for phone in phones}
+    folded = {phone.lower(): phone for phone in phones}
 
-    def with_phones_of(self, phones: Sequence[str]) -> Lexicon:
-        """Return the lexicon spelled in the phones of a model.
+    def spelled(phone: str) -> str | None:
+        bare = _STRESS_DIGIT.sub("", phone)
+        return known.get(phone) or folded.get(phone.lower()) or known.get(bare) or folded.get(bare.lower())
 
-        Marks of stress (``AH0``) are dropped and upper and lower case are taken as equal, where the model's phones do
-        not have them.
-
-        Parameters
-        ----------
-        phones : sequence of str
-            The phones of the model.
-
-        Returns
-        -------
-        Lexicon
-            The same words in the model's phones.
-
-        Raises
-        ------
-        ValueError
-            If the model lacks a phone of the lexicon.
-        """
-        known = {phone: phone for phone in phones}
-        folded = {phone.lower(): phone for phone in phones}
-
-        def spelled(phone: str) -> str | None:
-            bare = _STRESS_DIGIT.sub("", phone)
-            return known.get(phone) or folded.get(phone.lower()) or known.get(bare) or folded.get(bare.lower())
-
-        unknown = [phone for phone in self.phones if spelled(phone) is None]
-        if unknown:
-            raise ValueError(
-                f"the lexicon has phones that the model does not know: {', '.join(unknown)}; "
-                f"expected {', '.join(phones)}"
-            )
-        return Lexicon(
-            {
-                word: tuple(dict.fromkeys(tuple(str(spelled(phone)) for phone in variant) for variant in variants))
-                for word, variants in self.pronunciations.items()
-            }
+    unknown = [phone for phone in lexicon.phones if spelled(phone) is None]
+    if unknown:
+        raise ValueError(
+            f"the lexicon has phones that the model does not know: {', '.join(unknown)}; expected {', '.join(phones)}"
         )
+    return Lexicon(
+        {
+            word: tuple(dict.fromkeys(tuple(str(spelled(phone)) for phone in variant) for variant in variants))
+            for word, variants in lexicon.pronunciations.items()
+        }
+    )
 
 
 def read_lexicon(path: str | Path) -> Lexicon:
@@ -125,18 +89,12 @@ def read_lexicon(path: str | Path) -> Lexicon:
     ----------
     path : str or Path
         A text file with a word and its phones on every line. Empty lines, and lines that begin with ;;; or #, are
-        ignored, and so is the rest of a line after a blank and #.
+        ignored, and so is the rest of a line after a blank and #. A CorpusError names every wrong line.
 
     Returns
     -------
     Lexicon
         The pronunciations. A word with several pronunciations has several lines, with or without a number in brackets.
-
-    Raises
-    ------
-    CorpusError
-        With the file and every wrong line: a word without phones, a pronunciation that is listed twice, a number in
-        brackets whose word has no first pronunciation.
 
     Examples
     --------

@@ -127,22 +127,6 @@ class NGramModel:
         whole = [START, *tokens, END]
         return sum(self.score(whole[:k], whole[k]) for k in range(1, len(whole)))
 
-    def perplexity(self, utterances: Iterable[Sequence[str]]) -> float:
-        """Return the perplexity per token, ends of utterances included.
-
-        Parameters
-        ----------
-        utterances : iterable of sequence of str
-            Utterances that the model has not been estimated from.
-
-        Returns
-        -------
-        float
-            The perplexity: the number of equally probable tokens with the same uncertainty.
-        """
-        scores = [(self.log_probability(tokens), len(tokens) + 1) for tokens in utterances]
-        return math.exp(-sum(score for score, _ in scores) / sum(length for _, length in scores))
-
 
 def estimate(utterances: Iterable[Sequence[str]], *, order: int = 2, vocabulary: Iterable[str] = ()) -> NGramModel:
     """Return a language model that is estimated from transcripts.
@@ -160,11 +144,6 @@ def estimate(utterances: Iterable[Sequence[str]], *, order: int = 2, vocabulary:
     -------
     NGramModel
         The model.
-
-    Raises
-    ------
-    ValueError
-        If `order` is below 1, there is no utterance, or a transcript contains a mark of start or end.
     """
     if order < 1:
         raise ValueError(f"order is {order}, expected 1 or more")
@@ -236,16 +215,7 @@ def write_arpa(path: str | Path, model: NGramModel) -> None:
     path : str or Path
         The file; one that exists is replaced, completely or not at all.
     model : NGramModel
-        The model.
-
-    Raises
-    ------
-    ValueError
-        If a token is empty or contains a blank.
-
-    See Also
-    --------
-    read_arpa : Read such a file; it has an example.
+        The model. Its tokens must not contain blanks.
     """
     grams: list[list[History]] = [[] for _ in range(model.order)]
     for gram in sorted(model.probability):
@@ -274,18 +244,13 @@ def read_arpa(path: str | Path) -> NGramModel:
     Parameters
     ----------
     path : str or Path
-        The file.
+        The file. A CorpusError names the line of what is wrong, such as other numbers of n-grams than the file
+        announces, probabilities above 1, or a history that is not listed.
 
     Returns
     -------
     NGramModel
         The model.
-
-    Raises
-    ------
-    CorpusError
-        With the file and the line, if the file cannot be read, is cut off, holds other numbers of n-grams than it
-        announces, n-grams of the wrong length or twice, probabilities above 1, or a history that is not listed.
 
     Examples
     --------

@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,7 @@ PRIOR_OBSERVATIONS = 5.0
 MIN_MOVE_PROBABILITY = 1e-4  # no move that the topology allows is impossible
 
 
-@dataclass(frozen=True)
-class StateRun:
+class StateRun(NamedTuple):
     """A stretch of frames of one state: its label, first frame and length."""
 
     label: int

@@ -30,7 +30,7 @@ from echolearn.speech._features import Frames
 from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import Decoder, PhoneTask, WordTask, word_task
 from echolearn.speech.recognition._file import NETWORK_PREFIX, check_arrays, restore_tasks, task_parts
-from echolearn.speech.recognition._lexicon import Lexicon
+from echolearn.speech.recognition._lexicon import Lexicon, restricted
 from echolearn.speech.recognition._ngrams import NGramModel, word_list
 from echolearn.speech.recognition._search import Token
 from echolearn.speech.recognition._stream import PAUSE_SECONDS, RecognitionStream, StreamSearch, pause_frames
@@ -59,10 +59,6 @@ class Recognizer:
     features : FeatureRecipe, optional
         The steps from sound to the inputs of the network. By default the recogniser takes ready features only.
 
-    See Also
-    --------
-    echolearn.speech.formats.write_results : Write what was recognised to files.
-
     Examples
     --------
     >>> import numpy as np
@@ -77,6 +73,10 @@ class Recognizer:
     >>> network = ESNClassifier(10, learn="none", random_state=0).fit(X[:16], [np.array(states)[one] for one in y[:16]])
     >>> recognizer = learn_recognizer(network, corpus)
     >>> recognizer.recognize(X[19]).text
+    'n ow'
+    >>> stream = recognizer.stream()
+    >>> updates = [stream.push_frames(X[19][:10]), stream.push_frames(X[19][10:]), stream.finish()]
+    >>> updates[-1].text
     'n ow'
     """
 
@@ -126,22 +126,20 @@ class Recognizer:
         -------
         Recognizer
             A recogniser of these words. It keeps the weights of the decoder of words, if there was one.
-
-        Raises
-        ------
-        ValueError
-            If there is no lexicon, or it does not fit the network's phones or the language model.
         """
-        old = self.words
-        if lexicon is None and old is None:
+        if language_model is None and self.words is not None:
+            language_model = self.words.language_model
+        return self._with(self._lexicon() if lexicon is None else lexicon, language_model)
+
+    def _lexicon(self) -> Lexicon:
+        if self.words is None:
             raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
-        model = language_model if language_model is not None or old is None else old.language_model
-        if lexicon is None:
-            assert old is not None
-            lexicon = old.lexicon
-        new = word_task(self.phones, lexicon, model)
-        weights = self.phones.weights if old is None else old.weights
-        return Recognizer(self.model, self.phones, replace(new, weights=weights), self.features)
+        return self.words.lexicon
+
+    def _with(self, lexicon: Lexicon, language_model: NGramModel | None) -> Recognizer:
+        task = word_task(self.phones, lexicon, language_model)
+        weights = self.phones.weights if self.words is None else self.words.weights
+        return Recognizer(self.model, self.phones, replace(task, weights=weights), self.features)
 
     def with_word_list(self, words: Iterable[str], *, repeat: bool = True) -> Recognizer:
         """Return a recogniser of a few words, all of the same probability.
@@ -157,17 +155,9 @@ class Recognizer:
         -------
         Recognizer
             A recogniser of these words.
-
-        Raises
-        ------
-        ValueError
-            If the recogniser has no lexicon, or its lexicon lacks one of these words.
         """
-        if self.words is None:
-            raise ValueError("this recogniser knows no words: give a lexicon with their pronunciations")
-        lexicon = self.words.lexicon.restricted(words)
-        task = word_task(self.phones, lexicon, word_list(lexicon.words, repeat=repeat))
-        return Recognizer(self.model, self.phones, replace(task, weights=self.words.weights), self.features)
+        lexicon = restricted(self._lexicon(), words)
+        return self._with(lexicon, word_list(lexicon.words, repeat=repeat))
 
     def recognize(
         self,
@@ -194,7 +184,7 @@ class Recognizer:
             Seconds of silence after which the tokens before it are final, as in a stream. By default all tokens depend
             on the whole utterance.
         rate : int, default 16000
-            Samples per second of a recording. Other rates than 16 kHz are resampled.
+            Samples per second of a recording, from 8,000 to 192,000. Other rates than 16 kHz are resampled.
         full_scale : float, default 32768.0
             The largest value that samples given as floats may have. Use 1.0 for samples between -1 and 1.
 
@@ -202,11 +192,6 @@ class Recognizer:
         -------
         Transcription
             Phones, and words if there are any, with their times.
-
-        Raises
-        ------
-        ValueError
-            If words are requested and the recogniser has none, or the utterance has another form.
         """
         inputs = self.inputs(utterance, rate=rate, full_scale=full_scale)
         return self.recognize_all({"": inputs}, words=words, confidences=confidences, pause=pause)[""]
@@ -227,12 +212,8 @@ class Recognizer:
         ----------
         utterances : mapping of str to array, or iterable of (str, array)
             The utterances by name, each as `recognize` takes it; an iterable is read 32 at a time.
-        words : bool, optional
-            Whether to recognise words beside phones. By default words are recognised if the recogniser has any.
-        confidences : bool, default False
-            Whether to compute the probability that each token is right.
-        pause : float, optional
-            Seconds of silence after which the tokens before it are final.
+        words, confidences, pause
+            As in `recognize`.
         progress : callable, optional
             Called as `progress(text, done, total)`.
         total : int, optional
@@ -265,8 +246,8 @@ class Recognizer:
 
         Parameters
         ----------
-        utterance : array of shape (n_samples,) or (n_frames, n_columns)
-            The utterance, as `recognize` takes it.
+        utterance
+            As in `recognize`.
         n : int
             The largest number of hypotheses to return.
         words : bool, optional
@@ -277,9 +258,7 @@ class Recognizer:
         list of (str, float)
             The text and log score of each hypothesis, the best one first. The texts of phones include silences.
         """
-        decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
-        assert decoder is not None
-        lattice = decoder.lattice(self.probabilities([self.inputs(utterance)])[0])
+        lattice = self._decoder(words).lattice(self.probabilities([self.inputs(utterance)])[0])
         return [(" ".join(hypothesis.tokens), hypothesis.score) for hypothesis in lattice.nbest(n)]
 
     def probabilities(self, inputs: Sequence[Frames]) -> list[Array]:
@@ -304,12 +283,8 @@ class Recognizer:
 
         Parameters
         ----------
-        utterance : array of shape (n_samples,) or (n_frames, n_columns)
-            The utterance, as `recognize` takes it.
-        rate : int, default 16000
-            Samples per second of a recording. Other rates than 16 kHz are resampled.
-        full_scale : float, default 32768.0
-            The largest value that samples given as floats may have.
+        utterance, rate, full_scale
+            As in `recognize`.
 
         Returns
         -------
@@ -345,7 +320,8 @@ class Recognizer:
         """Return a stream that recognises sound while it arrives.
 
         Together the final tokens are those that `recognize` returns with the same `pause`, however the sound is cut
-        into pieces.
+        into pieces. A network that runs in both directions of time, and features that are normalised per utterance,
+        require the end of the speech and are refused with a ValueError.
 
         Parameters
         ----------
@@ -354,26 +330,17 @@ class Recognizer:
         pause : float, default 0.5
             Seconds of silence after which the tokens before it are final. None: tokens are final when all paths of the
             search agree on them.
-        rate : int, default 16000
-            Samples per second, from 8,000 to 192,000.
-        full_scale : float, default 32768.0
-            The largest value that samples given as floats may have. Use 1.0 for samples between -1 and 1.
+        rate, full_scale
+            As in `recognize`.
 
         Returns
         -------
         RecognitionStream
             A stream at the start of its input.
-
-        Raises
-        ------
-        ValueError
-            If the network runs in both directions of time, or its features are normalised per utterance, because both
-            require the end of the speech.
         """
         if not isinstance(self.model, ESNClassifier):
             raise ValueError(f"a {type(self.model).__name__} cannot stream; fit a single ESNClassifier to stream")
-        decoder = self.word_decoder if self._wants_words(words) else self.phone_decoder
-        assert decoder is not None
+        decoder = self._decoder(words)
         return RecognitionStream(
             self.model.stream(warm_up="cold"),
             self.features,
@@ -402,6 +369,10 @@ class Recognizer:
         check_arrays(entries_of(tensors), facts)
         _restored(dict(tensors), from_json(to_json(facts)))
         write_tensors(place, tensors, facts, RECOGNIZER)
+
+    def _decoder(self, words: bool | None) -> Decoder:
+        """Return the decoder of words, if they are wanted, or else that of phones."""
+        return (self.word_decoder if self._wants_words(words) else None) or self.phone_decoder
 
     def _wants_words(self, words: bool | None) -> bool:
         if words and self.words is None:
@@ -433,23 +404,13 @@ def load_recognizer(path: str | PathLike[str]) -> Recognizer:
     Parameters
     ----------
     path : str or path-like
-        The file.
+        The file. One that is damaged, or not a recogniser that this version can read, is a ModelFileError. No code in
+        a file is executed.
 
     Returns
     -------
     Recognizer
         The recogniser.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ModelFileError
-        If the file is damaged, or is not a recogniser that this version can read. No code in a file is executed.
-
-    See Also
-    --------
-    learn_recognizer : Make a recogniser.
     """
     place = check_path("path", path)
     tensors, facts = read_tensors(place, RECOGNIZER, check_arrays)

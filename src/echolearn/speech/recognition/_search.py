@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from echolearn.speech.recognition._graph import Graph
+from echolearn.speech.recognition._graph import Graph, Routes
 
 
 class Token(NamedTuple):
@@ -31,9 +31,7 @@ class Token(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _reach(
-    first: NDArray[np.int64],
-    target: NDArray[np.int32],
-    weight: NDArray[np.float32],
+    routes: Routes,
     scores: NDArray[np.float32],
     record: NDArray[np.int64],
     alive: NDArray[np.int64],
@@ -44,13 +42,13 @@ def _reach(
     """Go from the nodes that are alive to those that emit; return how many were reached. The old scores are erased."""
     n_reached = 0
     for u in alive:
-        for arc in range(first[u], first[u + 1]):
-            v = target[arc]
-            if v < len(reached) and scores[u] + weight[arc] > fresh[v]:
+        for arc in range(routes.first[u], routes.first[u + 1]):
+            v = routes.target[arc]
+            if v < routes.emitting and scores[u] + routes.weight[arc] > fresh[v]:
                 if fresh[v] == -np.inf:
                     reached[n_reached] = v
                     n_reached += 1
-                fresh[v] = scores[u] + weight[arc]
+                fresh[v] = scores[u] + routes.weight[arc]
                 carried[v] = record[u]
     for u in alive:
         scores[u] = -np.inf
@@ -60,33 +58,24 @@ def _reach(
 @njit(cache=True, nogil=True)
 def _pass_on(
     u: int,
-    n_emitting: int,
-    first: NDArray[np.int64],
-    target: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    token: NDArray[np.int32],
+    routes: Routes,
     scores: NDArray[np.float32],
     record: NDArray[np.int64],
     carried: NDArray[np.int64],
     completed: NDArray[np.int32],
 ) -> None:
     """Go from one node to the anchors behind it, without taking a frame."""
-    for arc in range(first[u], first[u + 1]):
-        v = target[arc]
-        if v >= n_emitting and scores[u] + weight[arc] > scores[v]:
-            scores[v] = scores[u] + weight[arc]
+    for arc in range(routes.first[u], routes.first[u + 1]):
+        v = routes.target[arc]
+        if v >= routes.emitting and scores[u] + routes.weight[arc] > scores[v]:
+            scores[v] = scores[u] + routes.weight[arc]
             carried[v] = record[u]
-            completed[v] = token[arc]
+            completed[v] = routes.token[arc]
 
 
 @njit(cache=True, nogil=True)
 def _advance(
-    emission: NDArray[np.int32],
-    n_emitting: int,
-    first: NDArray[np.int64],
-    target: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    token: NDArray[np.int32],
+    routes: Routes,
     scores: NDArray[np.float32],
     record: NDArray[np.int64],
     frames: NDArray[np.float32],
@@ -99,16 +88,16 @@ def _advance(
     sum of what was subtracted from the scores.
     """
     offset = 0.0
-    n_nodes = len(emission)
+    n_nodes, n_emitting = len(routes.emission), routes.emitting
     fresh, carried = np.full(n_nodes, -np.inf, dtype=np.float32), np.empty(n_nodes, dtype=np.int64)
     completed, reached = np.empty(n_nodes, dtype=np.int32), np.empty(n_emitting, dtype=np.int64)
     alive = np.flatnonzero(scores > -np.inf)
     buffer = np.empty(n_nodes, dtype=np.int64)
     for t in range(len(frames)):
-        n_reached = _reach(first, target, weight, scores, record, alive, fresh, carried, reached)
+        n_reached = _reach(routes, scores, record, alive, fresh, carried, reached)
         best = np.float32(-np.inf)
         for v in reached[:n_reached]:
-            fresh[v] += frames[t, emission[v]]
+            fresh[v] += frames[t, routes.emission[v]]
             best = max(best, fresh[v])
         offset += float(best)
         n_alive = 0
@@ -117,7 +106,7 @@ def _advance(
                 buffer[n_alive] = v
                 n_alive += 1
                 scores[v], record[v] = fresh[v] - best, carried[v]
-                _pass_on(v, n_emitting, first, target, weight, token, scores, record, carried, completed)
+                _pass_on(v, routes, scores, record, carried, completed)
             fresh[v] = -np.inf
         if count + n_nodes - n_emitting > len(records):
             records = np.concatenate((records, np.empty((len(records) + n_nodes - n_emitting, 4), dtype=np.int64)))
@@ -129,7 +118,7 @@ def _advance(
                 records[count, 2], records[count, 3] = began + t + 1, u
                 record[u] = count
                 count += 1
-                _pass_on(u, n_emitting, first, target, weight, token, scores, record, carried, completed)
+                _pass_on(u, routes, scores, record, carried, completed)
         alive = buffer[:n_alive].copy()
     return records, count, offset
 
@@ -155,27 +144,15 @@ class Search:
         self.record = np.full(n, -1, dtype=np.int64)
         self.records = np.empty((1024, 4), dtype=np.int64)
         self.scores[self.graph.start] = 0.0
-        self._follow_start()
-
-    def _follow_start(self) -> None:
-        """Reach the anchors of shorter histories before the first frame."""
-        g, emitting = self.graph, self.graph.emitting
-        for u in range(emitting, len(g.emission)):
-            for arc in range(g.first[u], g.first[u + 1]):
-                v = g.target[arc]
-                if v >= emitting and self.scores[u] + self.weights[arc] > self.scores[v]:
-                    self.scores[v] = self.scores[u] + self.weights[arc]
+        # The anchors of shorter histories are reached before the first frame, and leave no record.
+        routes, carried, completed = self.graph.routes(self.weights), self.record.copy(), np.empty(n, dtype=np.int32)
+        for u in range(self.graph.emitting, n):
+            _pass_on(u, routes, self.scores, self.record, carried, completed)
 
     def advance(self, frames: NDArray[np.float32]) -> None:
         """Take more frames of scaled log probabilities (n_frames, n_states)."""
-        g = self.graph
         self.records, self.count, offset = _advance(
-            g.emission,
-            g.emitting,
-            g.first,
-            g.target,
-            self.weights,
-            g.token,
+            self.graph.routes(self.weights),
             self.scores,
             self.record,
             np.ascontiguousarray(frames, dtype=np.float32),
@@ -187,17 +164,11 @@ class Search:
         self.frame += len(frames)
         self.offset += offset
 
-    @property
-    def final_scores(self) -> NDArray[np.float32]:
-        """Score of ending the utterance now, at each node, without the offset."""
+    def best(self) -> tuple[list[Token], float]:
+        """Return the tokens of the best path that ends now, and its log score; -inf if none can end here."""
         ended = np.full(len(self.scores), -np.inf, dtype=np.float32)
         can_end = self.graph.final > -np.inf
         ended[can_end] = self.scores[can_end] + np.float32(self.language_weight) * self.graph.final[can_end]
-        return ended
-
-    def best(self) -> tuple[list[Token], float]:
-        """Return the tokens of the best path that ends now, and its log score; -inf if none can end here."""
-        ended = self.final_scores
         node = int(np.argmax(ended))
         score = float(ended[node]) + self.offset
         return ([] if score == -np.inf else self.tokens(int(self.record[node]))), score

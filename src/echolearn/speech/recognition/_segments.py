@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,9 +29,7 @@ _MIN_SPREAD = 0.2  # of the curve, as a standard deviation of the logarithm
 
 
 class _States(NamedTuple):
-    """The states of all phones as arrays, padded: labels (-1 for none), log probability of beginning with each state,
-    and of the next state after each; the last column is the end of the phone.
-    """
+    """The states of all phones, padded: labels (-1 for none), log probabilities; the last of `next` ends a phone."""
 
     labels: NDArray[np.int64]
     entry: NDArray[np.float64]
@@ -51,20 +49,15 @@ class SegmentClassifier:
         """Return the most probable phone of each segment (first frame, frame after its last) of an utterance."""
         states = _states(self.models)
         frames = scaled_logarithms(probabilities, self.priors, self.prior_exponent)
-        durations = np.maximum(self._padded_durations(), math.log(MIN_PROBABILITY))
+        durations = np.full((len(self.durations), max(map(len, self.durations))), math.log(MIN_PROBABILITY))
+        for row, one in zip(durations, self.durations, strict=True):
+            row[: len(one)] = np.maximum(one, math.log(MIN_PROBABILITY))
         phones = []
         for start, end in bounds:
             lasting = durations[:, min(end - start, durations.shape[1]) - 1]
             scores = _segment_scores(frames[start:end], *states) + lasting
             phones.append(self.models[int(np.argmax(scores))].name)
         return phones
-
-    def _padded_durations(self) -> NDArray[np.float64]:
-        """Return the durations of all phones as one array, with -inf where there is none."""
-        padded = np.full((len(self.durations), max(len(one) for one in self.durations)), -np.inf)
-        for row, one in zip(padded, self.durations, strict=True):
-            row[: len(one)] = one
-        return padded
 
 
 def learn_segments(labels: Sequence[Array], names: Sequence[str]) -> SegmentClassifier:
@@ -97,19 +90,15 @@ def segment_error(
     names: Sequence[str],
     *,
     phone_map: PhoneMap | None = None,
-    ignore: Collection[str] = SILENCES,
 ) -> float:
-    """Return the share of phones that are not recognised where their boundaries are known; NaN if none counts.
-
-    labels: the true states, indices into names. True phones in `ignore` do not count; phone_map folds both sides.
-    """
+    """Return the share of phones that are not recognised where their boundaries are known; NaN if none counts."""
     phone_map = phone_map or {}
     wrong = total = 0
     for P, y in zip(probabilities, labels, strict=True):
         counted = [
             (phone, start, end)
             for phone, start, end in phone_segments(y, names)
-            if phone not in ignore and phone_map.get(phone, phone) not in (None, *ignore)
+            if phone not in SILENCES and phone_map.get(phone, phone) not in (None, *SILENCES)
         ]
         phones = classifier.classify(P, [(start, end) for _, start, end in counted])
         total += len(counted)

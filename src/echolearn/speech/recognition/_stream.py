@@ -4,12 +4,10 @@ A stream computes features, states and the search frame by frame, so that it giv
 cut into pieces. A frame is used as soon as its features are complete. For sound this is five frames later (two
 differences over two frames each, and one frame of context), 62.5 ms after the middle of the frame.
 
-Tokens become final when no live path disagrees with them, or at a pause. Paths of a search share their beginnings. The
-latest record that all live paths go through (their common ancestor) ends the part of the hypothesis that can no longer
-change: its tokens are final. Records that no live path refers to are removed, so that memory does not grow with the
-length of a stream. At a pause, all paths that disagree with the best one about what was said before the pause are given
-up. Then the tokens before it are final at once. Whether there is a pause is looked at every tenth of a second of the
-stream, however it is cut into pieces, so that a recording gives the same tokens in one piece and in many.
+Tokens become final when no live path disagrees with them: up to the latest record that all live paths go through.
+Records that no live path refers to are removed, so that memory does not grow with the length of a stream. At a pause,
+all paths that disagree with the best one about what was said before it are given up, and the tokens before it are final
+at once. Whether there is a pause is looked at every tenth of a second of the stream, however it is cut into pieces.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _MAX_SPARE_RECORDS = 10_000  # before those that nobody needs are removed
 
 
 class RecognitionStream:
-    """A stream that recognises sound piece by piece, as `Recognizer.stream` returns it.
+    """A stream that recognises sound piece by piece, as `Recognizer.stream` returns it; `Recognizer` has an example.
 
     Parameters
     ----------
@@ -54,32 +52,10 @@ class RecognitionStream:
         The states of silence.
     inputs : int
         Columns of ready features.
-    pause : float, optional
-        Seconds of silence after which the tokens before it are final. None: tokens are final when all paths of the
-        search agree on them.
-    rate : int, default 16000
-        Samples per second.
-    full_scale : float, default 32768.0
-        The largest value that samples given as floats may have. Use 1.0 for samples between -1 and 1.
-
-    Examples
-    --------
-    The recogniser of this example takes ready features:
-
-    >>> import numpy as np
-    >>> from echolearn import ESNClassifier
-    >>> from echolearn.speech import Corpus
-    >>> from echolearn.speech.recognition import learn_recognizer
-    >>> states, rng = ("n_s2", "ow_s2", "sil_s2"), np.random.default_rng(0)
-    >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]
-    >>> X = [np.eye(3)[one] + 0.1 * rng.normal(size=(len(one), 3)) for one in y]
-    >>> parts, names = ("train",) * 16 + ("valid",) * 4, tuple("abcdefghijklmnopqrst")
-    >>> corpus = Corpus("toy", X, y, parts, names, names, states, audio=("",) * 20)
-    >>> network = ESNClassifier(10, learn="none", random_state=0).fit(X[:16], [np.array(states)[one] for one in y[:16]])
-    >>> stream = learn_recognizer(network, corpus).stream()
-    >>> updates = [stream.push_frames(X[19][:10]), stream.push_frames(X[19][10:]), stream.finish()]
-    >>> updates[-1].text
-    'n ow'
+    pause
+        As in `stream`.
+    rate, full_scale
+        As in `recognize`.
     """
 
     def __init__(
@@ -108,18 +84,12 @@ class RecognitionStream:
         Parameters
         ----------
         samples : array of shape (n_samples,)
-            Any number of samples, as integers or floats.
+            Any number of samples of one channel, as integers or floats.
 
         Returns
         -------
         Update
             The tokens that have become final, and the hypothesis after them.
-
-        Raises
-        ------
-        ValueError
-            If the recogniser takes frames and not sound, the samples are not one channel of finite numbers, or the
-            stream has ended.
         """
         self._check_open()
         if not self._recipe.audio:
@@ -141,11 +111,6 @@ class RecognitionStream:
         -------
         Update
             The tokens that have become final, and the hypothesis after them.
-
-        Raises
-        ------
-        ValueError
-            If the frames have another number of columns, hold values that are not finite, or the stream has ended.
         """
         self._check_open()
         rows = np.asarray(frames, dtype=np.float32)
@@ -160,13 +125,7 @@ class RecognitionStream:
         return self._update(rows)
 
     def finish(self) -> Update:
-        """End the stream and return the last tokens.
-
-        Returns
-        -------
-        Update
-            The remaining tokens, all of which are final.
-        """
+        """End the stream and return an `Update` with the remaining tokens, all of which are final."""
         self._check_open()
         self._ended = True
         if self._recipe.audio:
@@ -292,10 +251,9 @@ def _give_up(
 
 
 class StreamSearch:
-    """A search that hands out tokens as soon as they are final.
+    """A search that hands out tokens as soon as they are final; pause: frames of silence after which they are.
 
-    pause: frames of silence after which what was said before is final; None: only when no live path disagrees, so that
-    all tokens together are those of the best path of a search over the whole.
+    Without a pause all tokens together are those of the best path of a search over the whole.
     """
 
     def __init__(self, search: Search, silent_states: Collection[int], pause: int | None = None) -> None:

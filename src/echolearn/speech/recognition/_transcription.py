@@ -81,8 +81,8 @@ class Transcription:
         ----------
         utterance : str
             Name of the utterance, without blanks.
-        level : {"phones", "words"}, optional
-            The tokens of the result. By default the words, or the phones if there are no words.
+        level
+            As in `segments`.
         channel : int, default 1
             The channel of the recording.
 

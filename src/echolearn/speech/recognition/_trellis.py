@@ -9,22 +9,20 @@ not lost is in it, with its score.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from echolearn.speech.recognition._graph import Routes
 from echolearn.speech.recognition._search import Search
 
 _SCORE_SLACK = 0.01  # for the single precision of the search's scores
 
 
 class Arcs(NamedTuple):
-    """Arcs between points of a trellis, one entry per arc: where it starts and ends, its token, its score and the log
-    probability of the language model within.
-    """
+    """Arcs between points of a trellis: their ends, token, score, and log probability of the language model within."""
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -33,116 +31,78 @@ class Arcs(NamedTuple):
     language: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Trellis:
-    """The nodes that were alive after each frame, those before the first frame included."""
+def lattice_arcs(search: Search, frames: NDArray[np.float32], beam: float) -> tuple[NDArray[np.int64], Arcs]:
+    """Return the frame of each anchor within the beam, with one more point for the end, and the arcs between them.
 
-    search: Search  # that has taken the frames
-    frames: NDArray[np.float32]  # (n_frames, n_states): scaled log probabilities
-    bounds: NDArray[np.int64]  # (n_frames + 2,): where the nodes after each frame begin in `node`
-    node: NDArray[np.int64]  # (n_points,): ascending within a frame, so that every arc leads to a later entry
-    score: NDArray[np.float64]  # (n_points,): of the best path to each
-
-    @property
-    def final(self) -> NDArray[np.float64]:
-        """Score of ending at each node of the graph, without the path to it."""
-        final = self.search.graph.final.astype(np.float64)
-        final[final > -np.inf] *= self.search.language_weight
-        return final
-
-    def arcs(self, beam: float) -> tuple[NDArray[np.int64], Arcs]:
-        """Return the frame of each anchor within the beam, in order, and the arcs between them, sorted by `start`.
-
-        After the last anchor there is one more point, for the end. Without a path that can end there are no arcs.
-        """
-        g, weights = self.search.graph, self.search.weights
-        later = _backward(
-            g.emission, g.emitting, g.first, g.target, weights, self.frames, self.final, self.bounds, self.node
-        )
-        lowest = self.score[0] + later[0] - beam - _SCORE_SLACK  # the first point is the start
-        kept = (self.score + later >= lowest) & (later > -np.inf)
-        bounds = np.r_[0, np.cumsum(kept)][self.bounds]
-        node = self.node[kept]
-        ways = np.stack([self.score, later], axis=1)[kept]
-        which, values = _collapse(
-            g.emission,
-            g.emitting,
-            g.first,
-            g.target,
-            weights,
-            g.language,
-            g.token,
-            self.frames,
-            bounds,
-            node,
-            ways,
-            lowest,
-        )
-        return self._between_anchors(bounds, node, which, values)
-
-    def _between_anchors(
-        self,
-        bounds: NDArray[np.int64],
-        node: NDArray[np.int64],
-        which: NDArray[np.int64],
-        values: NDArray[np.float64],
-    ) -> tuple[NDArray[np.int64], Arcs]:
-        """Number the anchors, add the end, and keep the best of the arcs with equal ends and token."""
-        graph = self.search.graph
-        anchor = node >= graph.emitting
-        frame = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[anchor]
-        number = np.cumsum(anchor) - 1
-        last = bounds[-2] + np.flatnonzero(graph.final[node[bounds[-2] :]] > -np.inf)
-        ends = np.stack([number[last], np.full(len(last), len(frame)), np.full(len(last), -1)], axis=1)
-        final = graph.final[node[last]].astype(np.float64)
-        which = np.concatenate([np.c_[number[which[:, 0]], number[which[:, 1]], which[:, 2]], ends])
-        values = np.concatenate([values, np.c_[self.search.language_weight * final, final]])
-        order = np.lexsort((-values[:, 0], which[:, 2], which[:, 1], which[:, 0]))
-        which, values = which[order], values[order]
-        first = np.r_[True, (np.diff(which, axis=0) != 0).any(axis=1)][: len(which)]
-        start, end, token = which[first].T
-        points = frame if len(frame) else np.zeros(1, dtype=np.int64)
-        return np.r_[points, len(self.frames)], Arcs(start, end, token, *values[first].T)
-
-
-def search_trellis(search: Search, frames: NDArray[np.float32]) -> Trellis:
-    """Let a search without frames yet take all frames of an utterance and keep what was alive."""
+    The search has taken no frame yet. Arcs are sorted by `start`; there are none if no path can end.
+    """
+    # The trellis: the nodes that are alive after each frame, those before the first one included, ascending within a
+    # frame, so that every arc leads to a later entry; and the score of the best path to each.
     nodes = [np.flatnonzero(search.scores > -np.inf)]
     scores = [search.scores[nodes[0]].astype(np.float64)]
     for t in range(len(frames)):
         search.advance(frames[t : t + 1])
         nodes.append(np.flatnonzero(search.scores > -np.inf))
         scores.append(search.scores[nodes[-1]].astype(np.float64) + search.offset)
-    bounds = np.cumsum([0, *(len(one) for one in nodes)])
-    return Trellis(search, frames, bounds, np.concatenate(nodes), np.concatenate(scores))
+    bounds, node = np.cumsum([0, *(len(one) for one in nodes)]), np.concatenate(nodes)
+    routes, score = search.graph.routes(search.weights), np.concatenate(scores)
+    final = search.graph.final.astype(np.float64)
+    final[final > -np.inf] *= search.language_weight
+    later = _backward(routes, frames, final, bounds, node)
+    lowest = score[0] + later[0] - beam - _SCORE_SLACK  # the first point is the start
+    kept = (score + later >= lowest) & (later > -np.inf)
+    bounds, node = np.r_[0, np.cumsum(kept)][bounds], node[kept]
+    which, values = _collapse(routes, frames, bounds, node, np.stack([score, later], axis=1)[kept], lowest)
+    return _between_anchors(search, bounds, node, which, values)
+
+
+def _between_anchors(
+    search: Search,
+    bounds: NDArray[np.int64],
+    node: NDArray[np.int64],
+    which: NDArray[np.int64],
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], Arcs]:
+    """Number the anchors, add the end, and keep the best of the arcs with equal ends and token."""
+    graph = search.graph
+    anchor = node >= graph.emitting
+    frame = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[anchor]
+    number = np.cumsum(anchor) - 1
+    last = bounds[-2] + np.flatnonzero(graph.final[node[bounds[-2] :]] > -np.inf)
+    ends = np.stack([number[last], np.full(len(last), len(frame)), np.full(len(last), -1)], axis=1)
+    final = graph.final[node[last]].astype(np.float64)
+    which = np.concatenate([np.c_[number[which[:, 0]], number[which[:, 1]], which[:, 2]], ends])
+    values = np.concatenate([values, np.c_[search.language_weight * final, final]])
+    order = np.lexsort((-values[:, 0], which[:, 2], which[:, 1], which[:, 0]))
+    which, values = which[order], values[order]
+    first = np.r_[True, (np.diff(which, axis=0) != 0).any(axis=1)][: len(which)]
+    start, end, token = which[first].T
+    points = frame if len(frame) else np.zeros(1, dtype=np.int64)
+    return np.r_[points, search.frame], Arcs(start, end, token, *values[first].T)
 
 
 @njit(cache=True, nogil=True)
 def _backward(
-    emission: NDArray[np.int32],
-    n_emitting: int,
-    first: NDArray[np.int64],
-    target: NDArray[np.int32],
-    weight: NDArray[np.float32],
+    routes: Routes,
     frames: NDArray[np.float32],
     final: NDArray[np.float64],
     bounds: NDArray[np.int64],
     node: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Return the score of the best way from each point of the trellis to the end."""
-    now, later = np.full(len(emission), -np.inf), np.full(len(emission), -np.inf)
+    now, later = np.full(len(routes.emission), -np.inf), np.full(len(routes.emission), -np.inf)
     best_later = np.empty(len(node))
     last = len(frames)
     for t in range(last, -1, -1):
         for i in range(bounds[t + 1] - 1, bounds[t] - 1, -1):
             u = node[i]
             best = final[u] if t == last else -np.inf
-            for arc in range(first[u], first[u + 1]):
-                v = target[arc]
-                if v >= n_emitting:
-                    best = max(best, weight[arc] + now[v])
+            for arc in range(routes.first[u], routes.first[u + 1]):
+                v = routes.target[arc]
+                if v >= routes.emitting:
+                    best = max(best, routes.weight[arc] + now[v])
                 elif t < last:
-                    best = max(best, weight[arc] + frames[t, emission[v]] + later[v])
+                    best = max(best, routes.weight[arc] + frames[t, routes.emission[v]] + later[v])
             now[u] = best_later[i] = best
         if t < last:
             for i in range(bounds[t + 1], bounds[t + 2]):
@@ -166,13 +126,7 @@ def _find(node: NDArray[np.int64], begin: int, end: int, wanted: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _collapse(
-    emission: NDArray[np.int32],
-    n_emitting: int,
-    first: NDArray[np.int64],
-    target: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    language: NDArray[np.float32],
-    token: NDArray[np.int32],
+    routes: Routes,
     frames: NDArray[np.float32],
     bounds: NDArray[np.int64],
     node: NDArray[np.int64],
@@ -185,31 +139,31 @@ def _collapse(
     points, following = np.empty(len(node), dtype=np.int64), np.empty(len(node), dtype=np.int64)
     for begun in range(len(frames) + 1):
         for i in range(bounds[begun], bounds[begun + 1]):
-            if node[i] < n_emitting:
+            if node[i] < routes.emitting:
                 continue
             points[0], value[i], inside[i], n, t = i, 0.0, 0.0, 1, begun
             while n > 0:
                 reached = 0
                 for c in points[:n]:
-                    for arc in range(first[node[c]], first[node[c] + 1]):
-                        v = target[arc]
-                        step = 1 if v < n_emitting else 0
+                    for arc in range(routes.first[node[c]], routes.first[node[c] + 1]):
+                        v = routes.target[arc]
+                        step = 1 if v < routes.emitting else 0
                         j = _find(node, bounds[t + step], bounds[t + step + 1], v) if t + step <= len(frames) else -1
                         if j < 0:
                             continue
-                        s = value[c] + weight[arc] + (frames[t, emission[v]] if step else np.float32(0.0))
+                        s = value[c] + routes.weight[arc] + (frames[t, routes.emission[v]] if step else np.float32(0.0))
                         if ways[i, 0] + s + ways[j, 1] < lowest:
                             continue
                         if step == 0:
                             which, values = _room(which, values, count)
-                            which[count, 0], which[count, 1], which[count, 2] = i, j, token[arc]
-                            values[count, 0], values[count, 1] = s, inside[c] + language[arc]
+                            which[count, 0], which[count, 1], which[count, 2] = i, j, routes.token[arc]
+                            values[count, 0], values[count, 1] = s, inside[c] + routes.language[arc]
                             count += 1
                         elif s > value[j]:
                             if value[j] == -np.inf:
                                 following[reached] = j
                                 reached += 1
-                            value[j], inside[j] = s, inside[c] + language[arc]
+                            value[j], inside[j] = s, inside[c] + routes.language[arc]
                 for c in points[:n]:
                     value[c] = -np.inf
                 points, following, n, t = following, points, reached, t + 1

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from echolearn.display.progress import StageProgress
@@ -137,8 +136,7 @@ def tune(
 class ConfidenceQuality(NamedTuple):
     """How well confidences separate right tokens from wrong ones (substitutions or insertions).
 
-    `roc_area`: probability that a right token has a higher confidence than a wrong one. `cross_entropy`: normalised, 1
-    at best, 0 for confidences all equal to the share of right tokens. Both are NaN if all tokens are right, or wrong.
+    Area and entropy are NaN if all tokens are right, or all wrong.
     """
 
     right: int
@@ -150,10 +148,7 @@ class ConfidenceQuality(NamedTuple):
 def calibrate(
     decoder: Decoder, references: References, probabilities: Mapping[str, Array]
 ) -> tuple[Decoder, ConfidenceQuality]:
-    """Choose the scale of the confidences, after the other weights, by their normalised cross entropy.
-
-    The scale stays what it is if all tokens are right, or all wrong.
-    """
+    """Choose the scale of the confidences by their cross entropy; it stays if all tokens are right, or all wrong."""
     if not probabilities:
         raise ValueError("there is no utterance to choose the scale of confidences on")
     missing = [name for name in probabilities if name not in references]
@@ -171,7 +166,7 @@ def calibrate(
 def confidence_quality(references: References, recognised: Hypotheses) -> ConfidenceQuality:
     """Measure confidences against what was spoken; silences do not count."""
     values: list[float] = []
-    is_right: list[bool] = []
+    spoken_so: list[bool] = []
     for name, tokens in recognised.items():
         counted = [token for token in tokens if token.name not in SILENCES]
         pairs = align_tokens(
@@ -181,12 +176,8 @@ def confidence_quality(references: References, recognised: Hypotheses) -> Confid
             if token.confidence is None:
                 raise ValueError(f"the token {token.name!r} of {name!r} has none; decode with confidences=True")
             values.append(token.confidence)
-        is_right.extend(spoken == hypothesis for spoken, hypothesis in pairs if hypothesis is not None)
-    return _quality(np.array(values, dtype=float), np.array(is_right, dtype=np.bool_))
-
-
-def _quality(values: NDArray[np.float64], is_right: NDArray[np.bool_]) -> ConfidenceQuality:
-    """Return the measures from the confidence of every token and whether it is right."""
+        spoken_so.extend(spoken == hypothesis for spoken, hypothesis in pairs if hypothesis is not None)
+    is_right = np.array(spoken_so, dtype=np.bool_)
     right, wrong = int(is_right.sum()), int((~is_right).sum())
     if not right or not wrong:
         return ConfidenceQuality(right, wrong, float("nan"), float("nan"))
