@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import Result
 
 import toys
-from echolearn import ESNClassifier
+from echolearn import ESNClassifier, SeriesClassifier, SeriesRegressor
 from echolearn.cli import info
 from echolearn.cli.info import describe_model
 from echolearn.speech import Corpus
@@ -25,6 +26,13 @@ def test_a_network_is_described_by_its_size_and_its_changed_settings() -> None:
     assert "spectral_radius=0.5" in text
     assert "2 epochs in" in text
     assert "activation=" not in text
+
+
+def test_models_of_whole_series_are_described() -> None:
+    X, _ = toys.echoes(sequences=6)
+    labels, values = ["a", "b"] * 3, np.arange(6.0)
+    assert "2 classes (a, b), one answer per sequence" in describe_model(SeriesClassifier(5).fit(X, labels), "file")
+    assert "1 value, one answer per sequence" in describe_model(SeriesRegressor(5).fit(X, values), "file")
 
 
 def test_a_corpus_is_described_part_by_part(opened: Corpus) -> None:

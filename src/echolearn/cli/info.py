@@ -26,8 +26,8 @@ from echolearn.display.progress import clock
 from echolearn.estimators import (
     ESNClassifier,
     ESNForecaster,
-    ESNRegressor,
     FrameWise,
+    SeriesClassifier,
     StackedClassifier,
     StackedRegressor,
 )
@@ -102,9 +102,9 @@ def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
         method = model.method_.replace("_", " ")
         return [f"forecasts of {counted(len(model.target_mean_), 'value')} per step, method {method}, {season}"]
     each = f"one answer per {'step' if model.per_step_ else 'sequence'}"
-    if isinstance(model, (ESNClassifier, StackedClassifier)):
+    if isinstance(model, (ESNClassifier, SeriesClassifier, StackedClassifier)):
         return [_listed(len(model.classes_), "class", [str(label) for label in model.classes_], "classes"), each]
-    top = model if isinstance(model, ESNRegressor) else model.layers_[-1]
+    top = model.layers_[-1] if isinstance(model, StackedRegressor) else model
     return [counted(len(top.target_mean_), "value"), each]
 
 
