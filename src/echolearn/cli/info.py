@@ -24,16 +24,15 @@ from echolearn.cli.options import FILE, CorpusOptions, corpus_options
 from echolearn.display.facts import counted
 from echolearn.display.progress import clock
 from echolearn.estimators import (
-    ESNClassifier,
     ESNForecaster,
     FrameWise,
-    SeriesClassifier,
-    StackedClassifier,
-    StackedRegressor,
 )
-from echolearn.estimators._functions import SingleEstimator, StackEstimator
+from echolearn.estimators._functions import AnyEstimator
+from echolearn.estimators._labels import LabelEstimator
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
+from echolearn.readout.deep_network import DeepNetwork
+from echolearn.reservoir._deep import decay
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech import Corpus
 from echolearn.speech._features import FRAME_SECONDS
@@ -41,6 +40,7 @@ from echolearn.speech._preparation import default_cache
 from echolearn.speech.recognition import NGramModel, Recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
 from echolearn.speech.recognition._recognizer import load_any
+from echolearn.training.history import History
 
 
 @click.command()
@@ -50,7 +50,7 @@ from echolearn.speech.recognition._recognizer import load_any
 def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack[CorpusOptions]) -> None:
     """Describe MODEL, or the corpus of --corpus; without either, this installation.
 
-    MODEL is any file of a saved estimator, stack, pipeline or recogniser. Printed are its kind, its size, its features
+    MODEL is any file of a saved estimator, pipeline or recogniser. Printed are its kind, its size, its features
     and classes, its readout, its training, its settings, and the version that saved it.
     """
     if model is not None:
@@ -70,7 +70,7 @@ SHOWN_NAMES = 8  # names of features or classes that are listed
 LEARNED = {"none": "nothing but the readout", "input": "W", "both": "W and W_rec"}
 
 
-def describe_model(model: SingleEstimator | StackEstimator | Pipeline, path: Path | str) -> str:
+def describe_model(model: AnyEstimator | Pipeline, path: Path | str) -> str:
     if isinstance(model, Pipeline):
         *steps, (_, network) = model.steps
         names = [type(step.transformer_ if isinstance(step, FrameWise) else step).__name__ for _, step in steps]
@@ -80,36 +80,34 @@ def describe_model(model: SingleEstimator | StackEstimator | Pipeline, path: Pat
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     about = [_size(model), _listed(model.n_features_in_, "feature", names), *_answers(model)]
     lines = [f"{path}: {type(model).__name__}, {', '.join(about)}"]
-    if isinstance(model, (StackedClassifier, StackedRegressor)):
-        for number, layer in enumerate(model.layers_, 1):
-            lines += [f"layer {number}: {line}" for line in _network_lines(layer)]
-    else:
-        lines += _network_lines(model)
+    lines += _network_lines(model)
     lines.append(f"settings other than the defaults: {_changed_settings(model)}")
     return "\n".join(lines)
 
 
-def _size(model: SingleEstimator | StackEstimator) -> str:
-    if isinstance(model, (StackedClassifier, StackedRegressor)):
-        sizes = ", ".join(f"{layer.reservoir_.N:,}" for layer in model.layers_)
-        return f"{len(model.layers_)} layers of {sizes} hidden units"
-    return counted(model.model_.network.reservoir.N, "hidden unit")
+def _size(model: AnyEstimator) -> str:
+    network = model.model_.network
+    if isinstance(network, DeepNetwork):
+        several = f"{counted(len(network.stacks), 'network')} of " if len(network.stacks) > 1 else ""
+        return f"{several}{counted(network.reservoir.layers, 'layer')} of {network.reservoir.units:,} units"
+    return counted(network.reservoir.N, "hidden unit")
 
 
-def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
+def _answers(model: AnyEstimator) -> list[str]:
     if isinstance(model, ESNForecaster):
         season = "no season" if model.season_ is None else f"season {' and '.join(map(str, model.season_))}"
         method = model.method_.replace("_", " ")
         return [f"forecasts of {counted(len(model.target_mean_), 'value')} per step, method {method}, {season}"]
     each = f"one answer per {'step' if model.per_step_ else 'sequence'}"
-    if isinstance(model, (ESNClassifier, SeriesClassifier, StackedClassifier)):
+    if isinstance(model, LabelEstimator):
         return [_listed(len(model.classes_), "class", [str(label) for label in model.classes_], "classes"), each]
-    top = model.layers_[-1] if isinstance(model, StackedRegressor) else model
-    return [counted(len(top.target_mean_), "value"), each]
+    return [counted(len(model.target_mean_), "value"), each]
 
 
-def _network_lines(model: SingleEstimator) -> list[str]:
+def _network_lines(model: AnyEstimator) -> list[str]:
     network, history = model.model_.network, model.history_
+    if isinstance(network, DeepNetwork):
+        return _deep_lines(network, history)
     reservoir = network.reservoir
     learned = LEARNED[model.learn if history else "none"]
     kind = "softmax" if network.readout.softmax else "ridge regression"
@@ -125,6 +123,14 @@ def _network_lines(model: SingleEstimator) -> list[str]:
     return lines
 
 
+def _deep_lines(network: DeepNetwork, history: History) -> list[str]:
+    alphas = [v for stack in network.stacks for name, v in stack.weights.items() if name.endswith("/alpha")]
+    leaks = 1 - decay(np.concatenate(alphas))
+    kind = "softmax" if network.readout.softmax else f"ridge regression, ridge {network.readout.ridge:.3g}"
+    lines = [f"learned: all weights; readout: {kind}; leak {leaks.min():.3g} to {leaks.max():.3g}"]
+    return [*lines, f"{counted(len(history), 'epoch')} in {clock(history[-1]['seconds'])}"] if history else lines
+
+
 def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> str:
     """Return `2 features (a, b)`; only the first of many names are listed."""
     more = ", ..." if len(names) > SHOWN_NAMES else ""
@@ -132,7 +138,7 @@ def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> st
     return f"{counted(count, name, plural)}{shown}"
 
 
-def _changed_settings(model: SingleEstimator | StackEstimator) -> str:
+def _changed_settings(model: AnyEstimator) -> str:
     defaults = type(model)().get_params(deep=False)
     settings: Mapping[str, object] = model.get_params(deep=False)
     changed = {name: value for name, value in settings.items() if name != "layers" and not _same(value, defaults[name])}

@@ -10,7 +10,7 @@ import click
 from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options, words
 
-DEFAULT_SYSTEMS = "fixed,learned,bidirectional,stacked"
+DEFAULT_SYSTEMS = "fixed,learned,bidirectional,deep"
 LEVEL_OPTIONS = {"39": "phone39", "48": "phone48", "corpus": "corpus"}
 DEFAULT_FRAMES = 60_000  # of the synthetic corpus
 

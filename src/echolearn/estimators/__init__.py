@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from echolearn.estimators._nvar import NVARForecaster
     from echolearn.estimators._regressor import ESNRegressor
     from echolearn.estimators._series import SeriesClassifier, SeriesRegressor
-    from echolearn.estimators._stacked import StackedClassifier, StackedRegressor
 
 __all__ = [
     "DeepESNClassifier",
@@ -28,14 +27,12 @@ __all__ = [
     "ReservoirFeatures",
     "SeriesClassifier",
     "SeriesRegressor",
-    "StackedClassifier",
-    "StackedRegressor",
     "load",
     "save",
     "stream",
 ]
 
-# Imported at first use: a classifier loads neither forecasts nor stacks.
+# Imported at first use: a classifier loads neither forecasts nor deep networks.
 __getattr__, __dir__ = names_at_first_use(
     __name__,
     {
@@ -48,6 +45,5 @@ __getattr__, __dir__ = names_at_first_use(
         "_nvar": ("NVARForecaster",),
         "_regressor": ("ESNRegressor",),
         "_series": ("SeriesClassifier", "SeriesRegressor"),
-        "_stacked": ("StackedClassifier", "StackedRegressor"),
     },
 )

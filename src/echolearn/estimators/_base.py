@@ -35,6 +35,7 @@ from echolearn.fitting.parameters import GroupedSettings, flat_settings
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.modelfile.layout import Facts
 from echolearn.persistence.save import plan_of, save_model
+from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.network import Network, hidden_states
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.answers import UNNAMED, with_names
@@ -58,8 +59,8 @@ class ModelViews:
     model_: FittedModel
 
     @property
-    def network_(self) -> Network:
-        """The reservoir, the readout, and what the readout sees."""
+    def network_(self) -> Network | DeepNetwork:
+        """The reservoir or the layers, and the readout."""
         return self.model_.network
 
     @property
@@ -82,7 +83,7 @@ class ModelViews:
     @property
     def reservoir_(self) -> Reservoir:
         """The reservoir: all weights of the state equation."""
-        return self.network_.reservoir
+        return self.model_.single.reservoir
 
     @property
     def ridge_(self) -> float:
@@ -92,12 +93,12 @@ class ModelViews:
     @property
     def input_weights_(self) -> Array:
         """W (features, hidden_units)."""
-        return np.asarray(self.network_.reservoir.W)
+        return np.asarray(self.reservoir_.W)
 
     @property
     def recurrent_weights_(self) -> sparse.csr_array:
         """W_rec (hidden_units, hidden_units), sparse."""
-        return self.network_.reservoir.W_rec
+        return self.reservoir_.W_rec
 
     @property
     def readout_weights_(self) -> Array:
@@ -115,7 +116,7 @@ class ModelViews:
     def _fitted_facts(self) -> FittedFacts:
         if not hasattr(self, "model_"):
             return []
-        return network_facts(self.model_.network, self.model_.history, self.model_.settings["learn"])
+        return network_facts(self.model_.network, self.model_.history, self.model_.settings.get("learn", "none"))
 
 
 class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, GroupedSettings):
@@ -253,13 +254,17 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Group
         -------
         array or list of arrays
             One row of n_units numbers per step, in the form of X, in the precision `dtype`. A network with feedback is
-            fed its own outputs.
+            fed its own outputs. Of a deep network, the states of all layers side by side.
         """
         check_is_fitted(self)
         given = self._open(X, lengths)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             prediction = begin_prediction(self.model_, given, warm_up)
-            states = hidden_states(self.network_, prediction.data, prediction.start)
+            network = self.network_
+            if isinstance(network, DeepNetwork):
+                states = network.states(prediction.data, prediction.start)
+            else:
+                states = hidden_states(network, prediction.data, prediction.start)
         for H in states:
             check_finite(H, "states")
         return given.in_given_form(states)
@@ -361,7 +366,7 @@ class StepEstimator(SequenceEstimator):
     @property
     def feedback_weights_(self) -> Array | None:
         """W_fb (hidden_units, outputs), or None."""
-        return self.network_.reservoir.W_fb
+        return self.reservoir_.W_fb
 
     def streams(self, n: int) -> runtime.Streams:
         """Return several streams of the network that advance together: one frame of each per call.

@@ -166,7 +166,7 @@ class ESNClassifier(StepClassifier):
     --------
     SeriesClassifier : One label per series.
     ESNRegressor : Values instead of labels.
-    StackedClassifier : Several layers of networks.
+    DeepESNClassifier : Several layers, for more data.
     echolearn.tuning.tune : Search for settings.
     echolearn.diagnostics.diagnose : Find what limits a fit.
 

@@ -13,9 +13,10 @@ from echolearn.estimators._base import store_parameters
 from echolearn.estimators._labels import StepClassifier, label_encoding
 from echolearn.estimators._values import RULE, StepRegressor
 from echolearn.fitting.data import ClassWeight, Validation
-from echolearn.fitting.depth import DEEP_RULES, Augment, fit_deep
+from echolearn.fitting.depth import Augment, fit_deep
 from echolearn.fitting.fit import open_by_rules
 from echolearn.fitting.parameters import DEEP_LEARNING, Parameters
+from echolearn.fitting.settings import DEEP_RULES
 from echolearn.fitting.stages import Callback
 from echolearn.validation import SequencesLike
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from echolearn.display.facts import counted
 from echolearn.display.figures import BLUE, GREY, ORANGE, new_figure, prepared_axes
 from echolearn.fitting.model import FittedModel
+from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir
 from echolearn.training.history import History
@@ -56,8 +57,15 @@ def as_html(facts: FittedFacts) -> str:
     return f'<table style="font-size: 90%; margin: 4px 0; border: none">{rows}</table>'
 
 
-def network_facts(network: Network, history: History, learn: object) -> FittedFacts:
+def network_facts(network: Network | DeepNetwork, history: History, learn: object) -> FittedFacts:
     """Return the facts of one fitted network; learn: the parameter of the same name."""
+    if isinstance(network, DeepNetwork):
+        stack, readout = network.reservoir, network.readout
+        sizes = [counted(stack.layers, "layer"), counted(stack.units, "unit"), counted(stack.n_in, "input")]
+        count = sum(value.size for one in network.stacks for value in one.weights.values()) + readout.U.size
+        kind = "softmax" if readout.softmax else f"ridge regression, ridge {readout.ridge:.3g}"
+        facts = [("size", ", ".join(sizes)), ("weights", f"{count:,}"), ("learned", "all weights"), ("readout", kind)]
+        return [*facts, *history_facts(history)]
     reservoir, readout = network.reservoir, network.readout
     sizes = [counted(reservoir.N, "hidden unit"), counted(reservoir.n_in, "input")]
     sizes.append(counted(readout.U.shape[1], "output"))
@@ -125,7 +133,7 @@ class PlotMixin:
         if X is not None:
             found = self.states(X[:, None] if isinstance(X, np.ndarray) and X.ndim == 1 else X)
             states = np.asarray(found[0] if isinstance(found, list) or np.ndim(found) > 2 else found)
-        return plot_network(self.model_.network, self.model_.history, self.model_.initial_reservoir, states)
+        return plot_network(self.model_.single, self.model_.history, self.model_.initial_reservoir, states)
 
 
 def plot_network(network: Network, history: History, before: Reservoir | None, states: Array | None) -> Figure:

@@ -458,7 +458,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
             The figure, which a notebook shows. It requires matplotlib (`pip install 'echolearn[report]'`).
         """
         check_is_fitted(self)
-        return plot_network(self.model_.network, self.model_.history, self.model_.initial_reservoir, None)
+        return plot_network(self.model_.single, self.model_.history, self.model_.initial_reservoir, None)
 
     @property
     def forecast_(self) -> Forecast:
@@ -505,4 +505,4 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
                 "direct forecasts have no network of their own: smoothing forecasts, and the readout of a reservoir "
                 "only corrects it. Fit with method='closed_loop' for a network that forecasts."
             )
-        return self.model_.network
+        return self.model_.single

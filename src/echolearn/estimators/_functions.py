@@ -11,15 +11,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators._base import SequenceEstimator
+from echolearn.estimators._base import SequenceEstimator, StepEstimator
 from echolearn.estimators._classifier import ESNClassifier
+from echolearn.estimators._deep import DeepESNClassifier, DeepESNRegressor
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators._framewise import FrameWise
 from echolearn.estimators._regressor import ESNRegressor
 from echolearn.estimators._series import SeriesClassifier, SeriesRegressor
-from echolearn.estimators._stacked import StackedClassifier, StackedRegressor
-from echolearn.estimators._stacked_base import StackedEstimator
-from echolearn.fitting.model import FittedModel, FittedStack
+from echolearn.fitting.model import FittedModel
 from echolearn.fitting.parameters import flat_settings, grouped_settings
 from echolearn.persistence.load import Saved, read_model
 from echolearn.persistence.pipeline import FittedPipeline, Step
@@ -30,10 +29,9 @@ from echolearn.streams._estimator import EstimatorStream
 from echolearn.streams._pipeline import PipelineStream
 from echolearn.validation import SequencesLike, check_boolean
 
-SingleEstimator = ESNClassifier | ESNForecaster | ESNRegressor | SeriesClassifier | SeriesRegressor
-NETWORKS: dict[str, type[SingleEstimator]] = {kind.__name__: kind for kind in get_args(SingleEstimator)}
-STACKS = {kind.__name__: kind for kind in (StackedClassifier, StackedRegressor)}
-StackEstimator = StackedClassifier | StackedRegressor
+DeepEstimator = DeepESNClassifier | DeepESNRegressor
+AnyEstimator = ESNClassifier | ESNRegressor | SeriesClassifier | SeriesRegressor | DeepEstimator | ESNForecaster
+NETWORKS: dict[str, type[AnyEstimator]] = {kind.__name__: kind for kind in get_args(AnyEstimator)}
 
 
 def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False) -> None:
@@ -75,7 +73,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False)
     >>> bool((echolearn.load(path).predict(X[0]) == model.predict(X[0])).all())
     True
     """
-    if isinstance(model, (StackedEstimator, ESNForecaster)):
+    if isinstance(model, ESNForecaster):
         model.save(path)
     elif isinstance(model, SequenceEstimator):
         model.save(path, sums=sums)
@@ -84,7 +82,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, sums: bool = False)
         save_model(fitted(model), path, statistics=sums)
 
 
-def load(path: str | PathLike[str]) -> SingleEstimator | StackEstimator | Pipeline:
+def load(path: str | PathLike[str]) -> AnyEstimator | Pipeline:
     """Return a fitted estimator or pipeline from a file that its `save` method, or `echolearn.save`, wrote.
 
     Parameters
@@ -128,26 +126,14 @@ def _framewise(transformer: BaseEstimator) -> FrameWise:
     return step
 
 
-def estimator_of(model: FittedModel | FittedStack) -> SingleEstimator | StackEstimator:
+def estimator_of(model: FittedModel) -> AnyEstimator:
     """Return the fitted estimator of a model."""
-    return _stack(model) if isinstance(model, FittedStack) else _single(model)
-
-
-def _single(model: FittedModel) -> SingleEstimator:
     kind = NETWORKS[model.estimator]
     known = {*signature(kind).parameters, *(key for settings in kind.groups.values() for key in settings)}
     settings = {name: value for name, value in model.settings.items() if name in known}  # a file may have former ones
-    estimator: SingleEstimator = kind(**grouped_settings(settings, kind))
+    estimator: AnyEstimator = kind(**grouped_settings(settings, kind))
     estimator.model_ = model
     return estimator
-
-
-def _stack(model: FittedStack) -> StackEstimator:
-    layers = [_single(layer) for layer in model.layers]
-    stack: StackEstimator = STACKS[model.estimator](layers, **model.settings)
-    stack.layers_, stack.scales_, stack.history_ = layers, list(model.scales), model.history
-    stack.layout_ = model.layout
-    return stack
 
 
 def stream(
@@ -157,7 +143,7 @@ def stream(
 
     Parameters
     ----------
-    model : ESNClassifier, ESNRegressor, or sklearn.pipeline.Pipeline
+    model : ESNClassifier, ESNRegressor, DeepESNClassifier, DeepESNRegressor, or sklearn.pipeline.Pipeline
         The fitted estimator or pipeline. The steps of a pipeline before the network may be those that `save` supports.
     online : RLS or LMS, default=None
         The rule by which the readout continues to learn. None: the readout does not change.
@@ -173,7 +159,7 @@ def stream(
     Raises
     ------
     TypeError
-        If the model does not end in an ESNClassifier or ESNRegressor.
+        If the model does not end in a network with one target per step.
 
     See Also
     --------
@@ -193,10 +179,10 @@ def stream(
     >>> bool(np.allclose(answers, model.predict(X), atol=1e-3))
     True
     """
-    if isinstance(model, (ESNClassifier, ESNRegressor)):
+    if isinstance(model, StepEstimator):
         return model.stream(online=online, warm_up=warm_up)
     steps, (_, network) = _taken_apart(model)
-    if not isinstance(network, (ESNClassifier, ESNRegressor)):
+    if not isinstance(network, StepEstimator):
         raise TypeError(f"{type(network).__name__} has no stream; a pipeline that streams ends in a single network.")
     for _, step in steps:
         transformer_parts(_inner(step))  # refuses those whose answer to one frame may depend on others
@@ -212,16 +198,16 @@ def stream(
 
 def fitted(model: BaseEstimator) -> Saved:
     """Return what was fitted: of an estimator its model, of a pipeline the transformers too."""
-    if isinstance(model, (SequenceEstimator, ESNForecaster, StackedEstimator)):
+    if isinstance(model, (SequenceEstimator, ESNForecaster)):
         return _with_present_settings(model)
     steps, (name, network) = _taken_apart(model)
     known = [Step(key, _inner(step), isinstance(step, FrameWise)) for key, step in steps]
     return FittedPipeline(known, name, _with_present_settings(network))
 
 
-def _with_present_settings(network: BaseEstimator) -> FittedModel | FittedStack:
-    model: FittedModel | FittedStack = network.model_
-    return model if isinstance(model, FittedStack) else replace(model, settings=flat_settings(network))
+def _with_present_settings(network: BaseEstimator) -> FittedModel:
+    model: FittedModel = network.model_
+    return replace(model, settings=flat_settings(network))
 
 
 def _taken_apart(model: BaseEstimator) -> tuple[list[tuple[str, BaseEstimator]], tuple[str, BaseEstimator]]:
@@ -229,7 +215,7 @@ def _taken_apart(model: BaseEstimator) -> tuple[list[tuple[str, BaseEstimator]],
     if not isinstance(model, Pipeline):
         raise TypeError(f"{type(model).__name__} is neither an estimator of echolearn nor a Pipeline that ends in one.")
     *steps, last = model.steps
-    if not isinstance(last[1], (SequenceEstimator, ESNForecaster, StackedEstimator)):
+    if not isinstance(last[1], (SequenceEstimator, ESNForecaster)):
         raise TypeError(f"the pipeline ends in {type(last[1]).__name__}; expected a network of echolearn.")
     check_is_fitted(last[1])
     kept = [(name, step) for name, step in steps if step is not None and step != "passthrough"]

@@ -16,9 +16,10 @@ from echolearn.fitting.advice.scores import check_comparable, warn_of_poor_label
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, is_label_sets
 from echolearn.fitting.data import ClassWeight, FitData, TargetRule, Weighing
 from echolearn.fitting.settings import check_each
+from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.online import OnlineRule
 from echolearn.sequences.targets import concatenate_targets
-from echolearn.streams._estimator import ClassifierStream
+from echolearn.streams._estimator import ClassifierStream, DeepClassifierStream
 from echolearn.validation import Answers, Array, SequencesLike
 
 
@@ -253,7 +254,8 @@ class StepClassifier(StepEstimator, LabelEstimator):
             A stream in its first state.
         """
         check_is_fitted(self)
-        return ClassifierStream(self.model_, online=online, warm_up=warm_up)
+        kind = DeepClassifierStream if isinstance(self.network_, DeepNetwork) else ClassifierStream
+        return kind(self.model_, online=online, warm_up=warm_up)
 
 
 def label_encoding(

@@ -142,7 +142,7 @@ class ESNRegressor(StepRegressor):
     --------
     ESNForecaster : Continue a series, with its own values as inputs.
     ESNClassifier : Labels instead of values.
-    StackedRegressor : Several layers of networks.
+    DeepESNRegressor : Several layers, for noisy targets and more data.
     echolearn.diagnostics.diagnose : Find what limits a fit.
 
     Examples

@@ -13,8 +13,9 @@ from echolearn.estimators._base import SequenceEstimator, StepEstimator
 from echolearn.fitting.advice.scores import warn_of_poor_values
 from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.data import FitData, TargetRule
+from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.online import OnlineRule
-from echolearn.streams._estimator import EstimatorStream
+from echolearn.streams._estimator import DeepStream, EstimatorStream
 from echolearn.validation import Answers, Array, SequencesLike
 
 RULE = TargetRule(values=True)  # NaN in y: there is no target
@@ -92,7 +93,8 @@ class StepRegressor(StepEstimator, ValueEstimator):
             A stream in its first state.
         """
         check_is_fitted(self)
-        return EstimatorStream(self.model_, online=online, warm_up=warm_up)
+        kind = DeepStream if isinstance(self.network_, DeepNetwork) else EstimatorStream
+        return kind(self.model_, online=online, warm_up=warm_up)
 
     def predict(self, X: SequencesLike, *, lengths: ArrayLike | None = None, warm_up: SequencesLike = None) -> Answers:
         """Return the values of each step.

@@ -1,4 +1,4 @@
-"""`plan_of`: from a fitted estimator, stack or pipeline to the `Plan` that every export is written from."""
+"""`plan_of`: from a fitted estimator or pipeline to the `Plan` that every export is written from."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def plan_of(model: BaseEstimator) -> Plan:
     >>> from echolearn.export import plan_of
     >>> X = np.random.default_rng(0).normal(size=(100, 1))
     >>> plan = plan_of(ESNRegressor(10, learn="none").fit(X, np.roll(X[:, 0], 1)))
-    >>> plan.estimator, plan.n_features, plan.layers[0].W.shape
+    >>> plan.estimator, plan.n_features, plan.layer.W.shape
     ('ESNRegressor', 1, (1, 10))
     """
     network = model.steps[-1][1] if isinstance(model, Pipeline) else model
     if not isinstance(network, ExportMixin):
         raise ExportError(
-            f"{type(network).__name__} cannot be exported; expected a classifier, regressor, forecaster or stack of "
+            f"{type(network).__name__} cannot be exported; expected a classifier, regressor or forecaster of "
             "echolearn, or a Pipeline that ends in one."
         )
     check_is_fitted(network)
     try:
         if isinstance(model, SequenceEstimator):
             fitted = model.model_
-        else:  # stacks and pipelines, which a single network does not load
+        else:  # forecasters and pipelines, which a single network does not load
             fitted = load("echolearn.estimators._functions").fitted(model)
         return plan_of_model(fitted)
     except ExportError:
@@ -72,12 +72,12 @@ def plan_of(model: BaseEstimator) -> Plan:
 
 def check_runs_forward(plan: Plan, what: str) -> None:
     """Raise ExportError if answers need the end of a sequence."""
-    if plan.summary is not None:
+    if not plan.per_step:
         raise ExportError(
             f"{plan.estimator} cannot be exported to {what}: its readout sees whole series. Export the sequence graph "
             "of ONNX (step=False)."
         )
-    if any(layer.backward.any() for layer in plan.layers):
+    if plan.runs_backward:
         raise ExportError(
             f"bidirectional=True cannot be exported to {what}: half of the units begin at the end of a sequence. "
             "Export the sequence graph of ONNX (step=False), or fit a network with bidirectional=False."
@@ -85,5 +85,5 @@ def check_runs_forward(plan: Plan, what: str) -> None:
 
 
 def load(module: str) -> ModuleType:
-    """Import what only some exports need: one format, stacks and pipelines, or speech."""
+    """Import what only some exports need: one format, forecasters and pipelines, or speech."""
     return import_module(module)

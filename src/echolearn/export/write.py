@@ -43,7 +43,7 @@ def export_model(
     Parameters
     ----------
     model : estimator of echolearn, sklearn.pipeline.Pipeline, or Recognizer
-        A fitted classifier, regressor, forecaster or stack, or a pipeline that ends in one. Its steps before the
+        A fitted classifier, regressor or forecaster, or a pipeline that ends in one. Its steps before the
         network may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA and SimpleImputer, in `FrameWise`
         or without it. Of a recogniser of speech the network is exported, and its classes are named after its states.
         In C, a second header, NAME_features.h beside NAME.h, computes its features from sound.

@@ -177,7 +177,7 @@ def _refuse_real_numbers(found: Array) -> None:
     raise ValueError(
         f"Unknown label type: continuous. y holds {len(np.unique(found))} different numbers such as "
         f"{odd.tolist()[0]:.6g}; a classifier expects labels. To predict numbers, use ESNRegressor (or "
-        "StackedRegressor); to predict intervals of them, pass numpy.digitize(y, bounds)."
+        "SeriesRegressor); to predict intervals of them, pass numpy.digitize(y, bounds)."
     )
 
 

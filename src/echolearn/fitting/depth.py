@@ -25,7 +25,6 @@ from echolearn.fitting.fit import calibrated, encoded, fitted_model
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, end_of_training
 from echolearn.fitting.parameters import Parameters, flat_settings
-from echolearn.fitting.settings import RULES
 from echolearn.fitting.stages import Callback
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.layout import Facts
@@ -44,12 +43,7 @@ from echolearn.training.objectives.deep import DeepObjective, DeepPlan, Frames
 from echolearn.training.optimizers import Weights
 from echolearn.validation import (
     Array,
-    Rule,
     check_path,
-    number,
-    one_of,
-    or_none,
-    whole_number,
 )
 
 Augment = Callable[[Array, np.random.Generator], Array]
@@ -59,23 +53,6 @@ MIN_EPOCHS, MAX_EPOCHS = 5, 150  # within these
 WINDOW_STEPS, SETTLING_STEPS = 200, 100  # of windows into which a few long series are cut, and of steps before each
 GROUP_FRAMES = 4096  # frames whose features exist at once while statistics are summed up
 EPOCH_RETRIES = 2  # how often a diverged epoch is tried again with a smaller step
-
-DEEP_RULES: dict[str, Rule] = {
-    **RULES,
-    "units": Rule(lambda v: whole_number(2).allows(v) and int(cast(int, v)) % 2 == 0, "an even whole number >= 2: units come in pairs"),
-    "layers": whole_number(1),
-    "dropout": number(lambda v: 0 <= v < 1, "a number in [0, 1)"),
-    "leak": Rule(
-        lambda v: isinstance(v, tuple) and len(v) == 2 and 0 < v[0] <= v[1] < 1,
-        "a pair of numbers, 0 < low <= high < 1",
-    ),
-    "angle": number(lambda v: 0 <= v <= np.pi, "a number in [0, pi]"),
-    "augment": Rule(lambda v: v is None or callable(v), "None, or a function of a sequence and a generator"),
-    "readout": one_of("softmax", "ridge"),
-    "step_size": number(lambda v: v > 0, "a number > 0"),
-    "batch_size": whole_number(1),
-    "patience": or_none(whole_number(1), "no early stopping"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,12 +68,13 @@ class DeepRequest:
     checkpoint: Path | None
     about: Facts
 
-    def epochs(self) -> int:
-        """Return the epochs given, or enough for `DEFAULT_UPDATES` updates."""
-        if self.params["epochs"] is not None:
-            return int(self.params["epochs"])
-        batches = np.ceil(len(self.train.X) / self.params["batch_size"])
-        return int(np.clip(np.ceil(DEFAULT_UPDATES / batches), MIN_EPOCHS, MAX_EPOCHS))
+
+def epochs_for(params: Parameters, sequences: int) -> int:
+    """Return the epochs given, or enough for `DEFAULT_UPDATES` updates."""
+    if params["epochs"] is not None:
+        return int(params["epochs"])
+    batches = np.ceil(sequences / params["batch_size"])
+    return int(np.clip(np.ceil(DEFAULT_UPDATES / batches), MIN_EPOCHS, MAX_EPOCHS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +190,8 @@ def _learn_all(request: DeepRequest, seeds: Sequence[np.random.SeedSequence]) ->
 
 def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
     """Draw one network and learn all of its weights."""
-    params, train, epochs = request.params, request.train, request.epochs()
+    params, train = request.params, request.train
+    epochs = epochs_for(params, len(train.X))
     of_weights, of_order, of_dropout = seed.spawn(3)
     rng, dtype = np.random.default_rng(of_weights), train.dtype
     drawn = DeepReservoir.random(

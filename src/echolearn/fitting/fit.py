@@ -47,8 +47,6 @@ OTHER_JOBS = {  # the class for targets of the other kind
     "ESNRegressor": "SeriesRegressor",
     "SeriesClassifier": "ESNClassifier",
     "SeriesRegressor": "ESNRegressor",
-    "StackedClassifier": "SeriesClassifier",
-    "StackedRegressor": "SeriesRegressor",
 }
 
 

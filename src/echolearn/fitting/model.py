@@ -96,18 +96,6 @@ class FittedModel:
         return brief(self)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FittedStack:
-    """All that the file of a stack holds. scales: of the outputs that each layer but the top passes on."""
-
-    estimator: str
-    settings: Parameters
-    layers: Sequence[FittedModel]
-    scales: Sequence[Array]
-    history: History
-    layout: str = "time_first"
-
-
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """Sequences as the network sees them, where they start, and how many first steps of each are still its washout."""

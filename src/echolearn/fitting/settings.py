@@ -126,6 +126,25 @@ RULES: dict[str, Rule] = {
     ),
 }
 SERIES_RULES = {**RULES, "washout": whole_number(0)}  # of estimators of whole series
+DEEP_RULES: dict[str, Rule] = {
+    **RULES,
+    "units": Rule(
+        lambda v: whole_number(2).allows(v) and int(cast(int, v)) % 2 == 0,
+        "an even whole number >= 2: units come in pairs",
+    ),
+    "layers": whole_number(1),
+    "dropout": number(lambda v: 0 <= v < 1, "a number in [0, 1)"),
+    "leak": Rule(
+        lambda v: isinstance(v, tuple) and len(v) == 2 and 0 < v[0] <= v[1] < 1,
+        "a pair of numbers, 0 < low <= high < 1",
+    ),
+    "angle": number(lambda v: 0 <= v <= np.pi, "a number in [0, pi]"),
+    "augment": Rule(lambda v: v is None or callable(v), "None, or a function of a sequence and a generator"),
+    "readout": one_of("softmax", "ridge"),
+    "step_size": number(lambda v: v > 0, "a number > 0"),
+    "batch_size": whole_number(1),
+    "patience": or_none(whole_number(1), "no early stopping"),
+}
 
 
 def check_each(settings: Parameters) -> None:

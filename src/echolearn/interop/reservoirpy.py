@@ -186,7 +186,7 @@ def to_reservoirpy(fitted: Reservoir | ESNRegressor | ESNClassifier) -> Node:
         W_fb = np.empty((fitted.N, 0)) if fitted.W_fb is None else fitted.W_fb
         return _node(fitted, np.hstack([fitted.W.T, W_fb]), _bias(fitted))
     _check_can_be_a_model(fitted)
-    network, inputs, codec = fitted.network_, fitted.inputs_, fitted.codec_
+    network, inputs, codec = fitted.model_.single, fitted.inputs_, fitted.codec_
     r = network.reservoir
     # x is standardised: W'(x - mean)/scale = (W/scale)'x - (W/scale)'mean, and so for the rows of U that see it
     Win = r.W.T / inputs.scale

@@ -14,14 +14,14 @@ from echolearn.validation import BOOLEAN, Array, check_each, whole_number
 
 FORMAT = MODEL
 FORECASTER = "ESNForecaster"
-CLASSIFIERS, SERIES = ("ESNClassifier", "SeriesClassifier"), ("SeriesClassifier", "SeriesRegressor")
-NETWORKS = ("ESNClassifier", "ESNRegressor", FORECASTER, *SERIES)
-STACKS = ("StackedClassifier", "StackedRegressor")
+CLASSIFIERS = ("ESNClassifier", "SeriesClassifier", "DeepESNClassifier")
+SERIES, DEEP = ("SeriesClassifier", "SeriesRegressor"), ("DeepESNClassifier", "DeepESNRegressor")
+NETWORKS = ("ESNClassifier", "ESNRegressor", FORECASTER, *SERIES, *DEEP)
 TIME_AXES = ("time_first", "channels_first", "rows")  # which axis of X is time
+MAX_LOGIT = 16.0  # of a leak of a deep network: beyond, 1 - a would vanish in float32
 MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares above its thresholds
-MAX_LAYERS, MAX_STEPS = 1000, 100  # of a stack, of a pipeline
+MAX_LAYERS, MAX_STACKS, MAX_STEPS = 1000, 1000, 100  # of a deep network, of an ensemble, of a pipeline
 NETWORK = "model"  # the owner of a network's arrays in the file of a pipeline; those of the steps have their number
-PASSED_SCALE = "passed_scale"  # of a layer's outputs, for the layer above
 GIVEN_RESERVOIR = "reservoir."  # the prefix of a reservoir that the user gave
 DIRECT_FORECAST = "direct."  # the prefix of forecasts without closed loop
 
@@ -95,6 +95,17 @@ TENSORS: dict[str, Tensor] = {
     "history": Tensor(("epochs", "columns"), gaps=True, runs=False),
     "history.there": Tensor(("epochs", "columns"), ("BOOL",), runs=False),
 }
+# Arrays of a deep network: of stack k as "k/name", of its layer l from 1 on as "k/l/name".
+FLOAT_DTYPES = ("F32", "F64")
+STACK_TENSORS = {"W_0": ("n_in", "C"), "b_0": ("C",), "c": ("C",)}
+LAYER_TENSORS = {
+    "W_in": ("C", "C"),
+    "alpha": ("pairs",),
+    "theta": ("pairs",),
+    "b": ("C",),
+    "W_out": ("C", "C"),
+    "b_out": ("C",),
+}
 FIXED_LENGTHS = {"thirteen": 13, "six": 6, "five": 5}
 
 
@@ -122,25 +133,27 @@ def arrays_of(owner: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def check_contents(entries: Mapping[str, Entry], facts: Facts, check_step: CheckStep | None = None) -> None:
-    """Raise ValueError unless the arrays are those of a network, a stack or a pipeline with these facts."""
+    """Raise ValueError unless the arrays are those of a network or a pipeline with these facts."""
     if "steps" in facts:
         _check_pipeline(entries, facts, check_step)
-    elif "layers" in facts:
-        _check_stack(entries, facts)
     else:
         _check_network(entries, facts)
 
 
 def _check_network(entries: Mapping[str, Entry], facts: Facts) -> None:
     """Raise ValueError unless the arrays are those that the settings announce, with their dtypes and shapes."""
-    unknown = sorted(set(entries) - set(TENSORS))
-    if unknown:
-        raise ValueError(f"it holds arrays that no {FORMAT} file has: {unknown[0]!r:.40}")
     settings = from_json(facts["settings"])
     if not isinstance(settings, dict):
         raise ValueError("the settings are not values by name")
+    deep, lengths = facts["estimator"] in DEEP, _known_lengths(facts)
+    if deep:
+        entries = _check_deep(entries, settings, facts, lengths)
+    unknown = sorted(set(entries) - set(TENSORS))
+    if unknown:
+        raise ValueError(f"it holds arrays that no {FORMAT} file has: {unknown[0]!r:.40}")
     _check_names(set(entries), settings, facts)
-    lengths = _lengths(entries["W"], settings, facts)
+    if not deep:
+        lengths |= _lengths(entries["W"], settings, facts)
     if set(entries) >= SUMMARY:
         lengths["n_in"] *= entries["delays"].shape[0]
         lengths["M"] = (MOMENTS_PER_UNIT + entries["thresholds"].shape[0]) * lengths["N"] + 1
@@ -160,13 +173,21 @@ def check_entry(
         raise ValueError(f"{name} has shape {entry.shape}; expected ({', '.join(letters)}), here {shape}")
 
 
+def _known_lengths(facts: Facts) -> dict[str, int]:
+    """Return the lengths that facts announce, by their letters in `TENSORS`."""
+    lengths = dict(FIXED_LENGTHS)
+    for names, letter in (("class_names", "n_out"), ("history_columns", "columns")):
+        if names in facts:
+            lengths[letter] = len(as_words(facts[names]))
+    return lengths
+
+
 def _lengths(W: Entry, settings: Facts, facts: Facts) -> dict[str, int]:
-    """Return the lengths that settings and facts announce, by their letters in `TENSORS`."""
+    """Return the lengths that the settings of a network of one layer announce."""
     announced = {"hidden_units": settings["hidden_units"], "direct": settings.get("direct", False)}
     check_each(announced, {"hidden_units": whole_number(1), "direct": BOOLEAN})
     units, n_in, N = announced["hidden_units"], as_count(facts["features"]), W.shape[-1]
-    lengths = {
-        **FIXED_LENGTHS,
+    return {
         "hidden_units": units,
         "hidden_units + 1": units + 1,
         "N": N,
@@ -174,16 +195,35 @@ def _lengths(W: Entry, settings: Facts, facts: Facts) -> dict[str, int]:
         "n_in": n_in,
         "M": N + announced["direct"] * n_in + 1,
     }
-    for names, letter in (("class_names", "n_out"), ("history_columns", "columns")):
-        if names in facts:
-            lengths[letter] = len(as_words(facts[names]))
-    return lengths
+
+
+def _check_deep(
+    entries: Mapping[str, Entry], settings: Facts, facts: Facts, lengths: dict[str, int]
+) -> dict[str, Entry]:
+    """Raise ValueError unless every stack of a deep network is complete; return the other arrays, and add lengths."""
+    units, layers, stacks = settings["units"], settings["layers"], as_count(facts["stacks"])
+    check_each({"units": units, "layers": layers}, {"units": whole_number(2), "layers": whole_number(1)})
+    if units % 2 or layers > MAX_LAYERS or stacks > MAX_STACKS:
+        raise ValueError(f"{stacks} stacks of {layers} layers of {units} units are no deep network")
+    lengths |= {"n_in": as_count(facts["features"]), "C": units, "pairs": units // 2}
+    lengths |= {"N": stacks * layers * units, "M": stacks * units + 1}
+    left = dict(entries)
+    for stack in range(stacks):
+        wanted = {f"{stack}/{name}": shape for name, shape in STACK_TENSORS.items()}
+        for layer in range(1, layers + 1):
+            wanted |= {f"{stack}/{layer}/{name}": shape for name, shape in LAYER_TENSORS.items()}
+        for name, shape in wanted.items():
+            if name not in left:
+                raise ValueError(f"it lacks the array {name}")
+            check_entry(name, left.pop(name), shape, FLOAT_DTYPES, lengths)
+    return left
 
 
 def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
     """Raise ValueError unless there are the arrays that this estimator must have, and none that it may not have."""
     kind = facts["estimator"]
-    must, may = set(ALWAYS), {"bias", "initial_state"}
+    deep = kind in DEEP
+    must, may = ({"U"}, set()) if deep else (set(ALWAYS), {"bias", "initial_state"})
     for several in (INPUTS, TRAINING_END):
         must |= several if several & names else set()
     if "end_state" in names and settings.get("feedback"):
@@ -197,7 +237,7 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
         must |= FORECAST | (named(DIRECT_FORECAST) if "direct" in facts else set())
     if settings.get("feedback"):
         must |= {"W_fb"}
-    if settings.get("bidirectional"):
+    if settings.get("bidirectional") and not deep:
         must |= {"backward"}
     if settings.get("reservoir") is not None:
         must |= {"reservoir.W", "reservoir.W_rec", "reservoir.leak"}
@@ -227,33 +267,6 @@ def _by_owner(entries: Mapping[str, Entry], owners: Iterable[str]) -> tuple[dict
         else:
             left.append(name)
     return grouped, left
-
-
-def _check_stack(entries: Mapping[str, Entry], facts: Facts) -> None:
-    """Raise ValueError unless every layer is complete and the arrays between layers fit."""
-    layers = facts["layers"]
-    if not isinstance(layers, list) or not 2 <= len(layers) <= MAX_LAYERS:
-        raise ValueError(f"{layers!r:.40} are not layers")
-    columns = facts["history_columns"]
-    if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
-        raise ValueError(f"{columns!r:.40} are not the names of columns")
-    numbers, there = (entries[name] for name in HISTORY_TENSORS)
-    kinds, shape = (numbers.dtype, there.dtype), numbers.shape
-    if kinds != ("F64", "BOOL") or shape != there.shape or shape[1:] != (len(columns),):
-        raise ValueError("the history does not fit its columns")
-    grouped, left = _by_owner(entries, map(str, range(len(layers))))
-    for number, known in enumerate(layers):
-        if not isinstance(known, dict) or "layers" in known:
-            raise ValueError(f"layer {number} is not one")
-        of_layer = grouped[str(number)]
-        scale = of_layer.pop(PASSED_SCALE, None)
-        _check_network(of_layer, known)
-        wanted = None if number == len(layers) - 1 else ("F64", of_layer["U"].shape[1:])
-        if (None if scale is None else (scale.dtype, scale.shape)) != wanted:
-            raise ValueError(f"the scale of layer {number} is not what the layer above needs")
-    strays = set(left) - set(HISTORY_TENSORS)
-    if strays:
-        raise ValueError(f"it holds arrays of no layer: {min(strays)!r:.40}")
 
 
 def _check_pipeline(entries: Mapping[str, Entry], facts: Facts, check_step: CheckStep | None) -> None:

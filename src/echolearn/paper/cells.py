@@ -16,7 +16,7 @@ from echolearn.estimators import ESNClassifier, load
 from echolearn.fitting.parameters import flat_settings
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell
-from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, layers_of, measured_fit, planned_epochs
+from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, measured_fit, planned_epochs
 from echolearn.paper.parts import CorpusParts
 from echolearn.paper.table1_report import CorpusReport
 from echolearn.speech import Corpus
@@ -259,11 +259,9 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
 
     def _fitted(self, cell: Cell, model: StateClassifier) -> Fit:
         fingerprint = self.fingerprint(cell)
-        layers = [planned_epochs(layer, len(self.parts.train[0])) for layer in layers_of(model)]
 
         def on_epoch(row: EpochRow) -> None:
-            before = layers[: int(row["layer"]) - 1] if "layer" in row else layers
-            self.progress.epoch(cell, sum(before) + int(row["epoch"]), row)
+            self.progress.epoch(cell, int(row["epoch"]), row)
 
         checkpoint = self.store.checkpoint(cell.name, fingerprint)
         measured = measured_fit(model, self.parts, checkpoint, on_epoch=on_epoch, note=self.progress.note)

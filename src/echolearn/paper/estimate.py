@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn.estimators import ESNClassifier, StackedClassifier
+from echolearn.estimators import DeepESNClassifier
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import DataSize, NetworkSettings
-from echolearn.paper.fits import StateClassifier, layers_of
+from echolearn.paper.fits import StateClassifier, planned_epochs
 from echolearn.speech import Corpus
 from echolearn.speech._synthetic.tree import part_frames
 from echolearn.training import cost_model
@@ -20,6 +20,7 @@ from echolearn.training.cost_model import Rates
 
 # Synthetic speech before it is made: frames of an utterance on average and at most, features of a frame, states.
 SYNTHETIC_FRAMES, SYNTHETIC_LONGEST, SYNTHETIC_INPUTS, SYNTHETIC_STATES = 315, 600, 117, 160
+DEEP_WORK = 2.5  # of a step of a deep network, in units of its matrix products
 INTERPRETER_BYTES = 250e6  # of Python with the libraries and compiled loops
 
 
@@ -57,8 +58,8 @@ class Cost:
 
 def cost_of_cell(estimator: StateClassifier, size: CorpusSize, rates: Rates) -> Cost:
     """Return the cost of a fit that takes all its epochs; one that stops early takes less time."""
-    if not isinstance(estimator, ESNClassifier):
-        return _cost_of_stack(estimator, size, rates)
+    if isinstance(estimator, DeepESNClassifier):
+        return _cost_of_deep(estimator, size, rates)
     settings = NetworkSettings.of(flat_settings(estimator))
     networks, data = settings.networks(), size.data
     one = replace(settings, hidden_units=settings.hidden_units // networks, ensemble=1)
@@ -68,17 +69,14 @@ def cost_of_cell(estimator: StateClassifier, size: CorpusSize, rates: Rates) -> 
     return Cost(cost_model.seconds(job, rates), INTERPRETER_BYTES + features + cost_model.nbytes(job))
 
 
-def _cost_of_stack(stack: StackedClassifier, size: CorpusSize, rates: Rates) -> Cost:
-    """Return the cost of two layers, the upper of which sees outputs, and of their joint epochs."""
-    lower, upper = layers_of(stack)
-    above = replace(size, data=replace(size.data, n_in=size.data.n_out))
-    costs = [cost_of_cell(lower, size, rates), cost_of_cell(upper, above, rates)]
-    joint = 0.0
-    for layer, data in ((lower, size.data), (upper, above.data)):
-        settings = NetworkSettings.of(flat_settings(layer))
-        job = settings.job_of_size(data, 1, threads=thread_count())
-        joint += cost_model.refining(replace(job, refine_epochs=int(stack.joint_epochs)), rates)
-    return Cost(sum(cost.seconds for cost in costs) + joint, max(cost.nbytes for cost in costs))
+def _cost_of_deep(estimator: DeepESNClassifier, size: CorpusSize, rates: Rates) -> Cost:
+    """Return the cost of a deep network: six products of each layer in every frame, and what is between them."""
+    units, layers, data = estimator.units, estimator.layers, size.data
+    products = 6 * layers * units**2 + 2 * units * data.n_in + 3 * units * data.n_out
+    epochs, frames = planned_epochs(estimator, len(data.lengths)), int(data.lengths.sum())
+    seconds = DEEP_WORK * 2 * products * rates.flop * frames * epochs * estimator.ensemble / thread_count()
+    features = 8 * data.n_in * sum(size.frames.values())
+    return Cost(seconds, INTERPRETER_BYTES + features + 40 * layers * units * units * estimator.ensemble)
 
 
 def memory_text(cost: Cost) -> str:

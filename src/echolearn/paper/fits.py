@@ -20,17 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import __version__
-from echolearn.estimators import ESNClassifier, StackedClassifier
+from echolearn.estimators import DeepESNClassifier, ESNClassifier
 from echolearn.execution.threads import thread_count
+from echolearn.fitting.depth import epochs_for
 from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.paper.parts import CorpusParts
+from echolearn.readout.deep_network import DeepNetwork
+from echolearn.reservoir._deep import decay
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech._phone_set import split_state
 
 Note = Callable[[str], object]  # receives a line for the user
 EpochRow = dict[str, float]  # a row of an estimator's history_
-StateClassifier = ESNClassifier | StackedClassifier  # a network for phone states
+UNRECORDED_SETTINGS = ("initial_state", "reservoir", "augment")
+StateClassifier = ESNClassifier | DeepESNClassifier  # a network for phone states
 
 
 class MeasuredFit(TypedDict):
@@ -56,23 +60,15 @@ class FitResult(MeasuredFit):
     spectral_radius: float
 
 
-def layers_of(estimator: StateClassifier) -> list[ESNClassifier]:
-    """Return the layers of a stack, not fitted; of a single network none."""
-    if isinstance(estimator, ESNClassifier):
-        return []
-    return [layer for layer in estimator.layers if isinstance(layer, ESNClassifier)]
-
-
 def planned_epochs(estimator: StateClassifier, sequences: int) -> int:
-    """Return how many epochs a fit on this many sequences takes at most, those of all layers together."""
-    if not isinstance(estimator, ESNClassifier):
-        alone = sum(planned_epochs(layer, sequences) for layer in layers_of(estimator))
-        return alone + int(estimator.joint_epochs)
+    """Return how many epochs a fit on this many sequences takes at most."""
+    if isinstance(estimator, DeepESNClassifier):
+        return epochs_for(flat_settings(estimator), sequences)
     settings = NetworkSettings.of(flat_settings(estimator))
     return 0 if settings.learn == "none" else settings.epochs_for(sequences)
 
 
-def with_errors(estimator: ESNClassifier, parts: CorpusParts, fit: MeasuredFit) -> FitResult:
+def with_errors(estimator: StateClassifier, parts: CorpusParts, fit: MeasuredFit) -> FitResult:
     """Return a fit with its errors. Only now, with all choices made on the validation part, is the test part read."""
     networks = len({row.get("network") for row in fit["history"]}) or 1
     frames = sum(map(len, parts.train[0]))
@@ -84,9 +80,19 @@ def with_errors(estimator: ESNClassifier, parts: CorpusParts, fit: MeasuredFit) 
         "valid_error": float(np.mean(valid_wrong)),
         "confusion": confusion_counts(spoken, recognised, parts.phones).tolist(),
         "frames_per_second": round(frames * max(1, fit["epochs"]) / fit["seconds"], 1),
-        "spectral_radius": float(spectral_radius_of(estimator.recurrent_weights_)),
+        "spectral_radius": _spectral_radius(estimator),
         "epochs": round(fit["epochs"] / networks),  # of each network of an ensemble
     }
+
+
+def _spectral_radius(estimator: StateClassifier) -> float:
+    """Return the spectral radius of W_rec; of a deep network, the largest of its layers."""
+    if isinstance(estimator, ESNClassifier):
+        return float(spectral_radius_of(estimator.recurrent_weights_))
+    network = estimator.network_
+    assert isinstance(network, DeepNetwork)
+    weights = network.reservoir.weights
+    return float(max(decay(value).max() for name, value in weights.items() if name.endswith("/alpha")))
 
 
 def measured_fit(
@@ -113,29 +119,18 @@ def measured_fit(
         estimator.fit(*parts.train, validation=valid, callback=after_epoch, checkpoint=checkpoint)
     if earlier is None:  # all epochs were done in earlier runs
         earlier = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
-    history = _history(estimator)
+    history = [dict(row) for row in estimator.history_]
     return {
         "seconds": round(time.perf_counter() - started + earlier, 3),
         "processor_seconds": None if resumed else round(time.process_time() - processor, 3),
         "peak_memory_mb": peak(),
         "epochs": len(history),
         "history": history,
-        "settings": _settings(estimator),
+        "settings": {
+            k: v for k, v in flat_settings(estimator).items() if k not in ("initial_state", "reservoir", "augment")
+        },
         "made_with": made_with(),
     }
-
-
-def _history(estimator: StateClassifier) -> list[EpochRow]:
-    """Return the epochs of a fit: of a stack those of its layers, each with the layer's number, then the joint ones."""
-    layers = [] if isinstance(estimator, ESNClassifier) else estimator.layers_
-    alone = [{"layer": number, **row} for number, one in enumerate(layers, 1) for row in one.history_]
-    return alone + [dict(row) for row in estimator.history_]
-
-
-def _settings(estimator: StateClassifier) -> dict[str, object]:
-    """Return the settings that a result keeps: of a stack those of its last layer."""
-    network = estimator if isinstance(estimator, ESNClassifier) else estimator.layers_[-1]
-    return {k: v for k, v in flat_settings(network).items() if k not in ("initial_state", "reservoir")}
 
 
 def confusion_counts(

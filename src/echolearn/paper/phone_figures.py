@@ -152,8 +152,7 @@ def _learning(systems: Sequence[ReportedSystem]) -> list[Figure]:
     beside = f" Without learning the phone error is {100 * fixed[0]:.1f} %." if fixed else ""
     caption = (
         "State error on valid after every epoch of learning, in the legend with the phone error on test at its end."
-        f"{beside} The curve has a ridge readout; the systems end with a softmax readout and, if they are stacked, "
-        "learn layer by layer and then jointly."
+        f"{beside} The curve of one layer has a ridge readout; the systems end with a softmax readout."
     )
     return [Figure("Learning and phone error", caption, learning_curves({"state error on valid": curves}))]
 

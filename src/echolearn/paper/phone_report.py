@@ -33,7 +33,7 @@ SYSTEM_NAMES = {
     "fixed": "fixed weights, only the readout is fitted",
     "learned": "all weights learned",
     "bidirectional": "all weights learned, half of the units run backward",
-    "stacked": "two layers of half the units, all weights learned",
+    "deep": "a deep network of several layers, all weights learned",
 }
 LEVELS = {
     "corpus": "the phones of the corpus",

@@ -1,4 +1,4 @@
-"""`echolearn phones`: from a corpus to the phone error of fixed, learned, bidirectional and stacked networks."""
+"""`echolearn phones`: from a corpus to the phone error of fixed, learned, bidirectional and deep networks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from echolearn.display.progress import StageProgress, clock
-from echolearn.estimators import ESNClassifier, StackedClassifier
-from echolearn.estimators._stacked_base import draw_layers
+from echolearn.estimators import DeepESNClassifier, ESNClassifier
 from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
@@ -57,7 +56,7 @@ TRIGRAM_WORK = 3  # of decoding with a trigram, in units of that with a bigram
 @dataclass(frozen=True)
 class PhonePlan:
     systems: tuple[str, ...] = SYSTEMS
-    units: int = 300  # of each system; a stack has half of them in each of its two layers
+    units: int = 300  # of each system but `deep`, which has its defaults
     order: int | None = None  # of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on valid
     level: str = "corpus"  # the classes that are scored, of LEVELS
     seed: int = 0
@@ -65,9 +64,8 @@ class PhonePlan:
 
     def estimator(self, cell: Cell) -> StateClassifier:
         settings = {**self.changes, "random_state": cell.seed}
-        if cell.column == "stacked":
-            layers = [ESNClassifier(n, **settings) for n in (cell.units - cell.units // 2, cell.units // 2)]
-            return StackedClassifier(layers, random_state=cell.seed)
+        if cell.column == "deep":
+            return DeepESNClassifier(random_state=cell.seed)
         differs: dict[str, dict[str, Any]] = {"fixed": {"learn": "none"}, "bidirectional": {"bidirectional": True}}
         return ESNClassifier(cell.units, **{**settings, **differs.get(cell.column, {})})
 
@@ -84,19 +82,15 @@ class PhonePlan:
             raise ValueError(f"level is {self.level!r}; expected one of {', '.join(LEVELS)}.")
         if self.order is not None and self.order not in ORDERS:
             raise ValueError(f"order is {self.order}; expected {ORDERS[0]} to {ORDERS[-1]}.")
-        least = 2 if {"stacked", "bidirectional"} & set(self.systems) else 1
+        least = 2 if "bidirectional" in self.systems else 1
         if self.units < least:
             raise ValueError(f"units is {self.units}; expected at least {least} for these systems.")
-        if "stacked" in self.systems and self.changes.get("ensemble", 1) != 1:
-            raise ValueError("ensemble: a layer of a stack has one readout; leave stacked out of the systems.")
         if "bidirectional" in self.changes or self.changes.get("learn") == "none":
             raise ValueError("learn='none' and bidirectional are what the systems differ by: choose fixed, learned or "
                              "bidirectional among the systems instead.")  # fmt: skip
         for estimator in map(self.estimator, self.cells()):
             if isinstance(estimator, ESNClassifier):
                 check_parameters(flat_settings(estimator))
-            else:
-                draw_layers(estimator.get_params(deep=False), ESNClassifier)
 
 
 def decoding_seconds(size: CorpusSize, order: int | None) -> float:
@@ -254,8 +248,8 @@ def comparisons(found: Mapping[str, Evaluation]) -> list[PhoneComparison]:
     """Return every system against the fixed network, and those that learn more against the learned one."""
     rows: list[PhoneComparison] = []
     for against, systems in (
-        ("fixed", ("learned", "bidirectional", "stacked")),
-        ("learned", ("bidirectional", "stacked")),
+        ("fixed", ("learned", "bidirectional", "deep")),
+        ("learned", ("bidirectional", "deep")),
     ):
         for system in (s for s in systems if s in found and against in found):
             rate = found[against].total.error_rate

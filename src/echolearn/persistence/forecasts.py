@@ -94,7 +94,7 @@ def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: 
         raise ValueError(f"{series} series and {len(residuals)} residuals")
     if form.n_features != model.inputs.n_features or not (form.exogenous_scale > 0).all():
         raise ValueError(f"{facts['features']} inputs; expected {form.n_features}, values and exogenous inputs")
-    network = model.network
+    network = model.single
     forecast: Forecast = LoopForecast(form, network, last_state, last_value, residuals)
     if "direct" in facts:
         direct = _restore_direct(tensors, facts["direct"], network.reservoir)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,26 +13,25 @@ from echolearn import persistence
 from echolearn.exceptions import ModelFileError
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import FittedModel, FittedStack, TrainingEnd
+from echolearn.fitting.model import FittedModel, TrainingEnd
 from echolearn.fitting.parameters import Parameters
-from echolearn.fitting.settings import RULES, SERIES_RULES, NetworkSettings
+from echolearn.fitting.settings import DEEP_RULES, SERIES_RULES, NetworkSettings
 from echolearn.modelfile.layout import RECOGNIZER, Facts
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.schema import (
     CLASSIFIERS,
+    DEEP,
     FORECASTER,
     FORMAT,
     GIVEN_RESERVOIR,
     NETWORK,
     NETWORKS,
-    PASSED_SCALE,
     SERIES,
-    STACKS,
     TENSORS,
     TIME_AXES,
     arrays_of,
 )
-from echolearn.modelfile.values import as_finite, as_truth, as_whole, as_words, history_rows
+from echolearn.modelfile.values import as_count, as_finite, as_truth, as_whole, as_words, history_rows
 from echolearn.persistence.pipeline import (
     FittedPipeline,
     check_file,
@@ -40,15 +39,17 @@ from echolearn.persistence.pipeline import (
     restore_steps,
     step_name,
 )
+from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.statistics import Statistics
 from echolearn.readout.summary import Summary
 from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
+from echolearn.reservoir._deep import DeepReservoir
 from echolearn.training.history import History
 from echolearn.validation import Array, check_each, check_path
 
-Saved = FittedModel | FittedStack | FittedPipeline
+Saved = FittedModel | FittedPipeline
 
 
 def read_model(path: str | PathLike[str]) -> Saved:
@@ -73,10 +74,8 @@ def restore(tensors: dict[str, Array], facts: Facts) -> Saved:
     return checked_pipeline(FittedPipeline(steps, step_name(facts["name"]), network))
 
 
-def restore_network(tensors: dict[str, Array], facts: Facts) -> FittedModel | FittedStack:
-    """Return one network, or a stack of them."""
-    if "layers" in facts:
-        return _restore_stack(tensors, facts)
+def restore_network(tensors: dict[str, Array], facts: Facts) -> FittedModel:
+    """Return the model of a network or a forecaster."""
     model = restore_model(tensors, facts)
     return persistence.restore_forecaster(model, tensors, facts) if model.estimator == FORECASTER else model
 
@@ -84,27 +83,21 @@ def restore_network(tensors: dict[str, Array], facts: Facts) -> FittedModel | Fi
 def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
     """Return the model of one network."""
     settings = dict(facts["settings"])
-    if "initial_state" in settings:
-        settings["initial_state"] = tensors.get("initial_state")
-    if isinstance(settings.get("leak"), list):
-        settings["leak"] = np.asarray(settings["leak"])
-    if settings.get("topology", "") is None:
-        N = settings["hidden_units"]
-        settings["topology"] = tensors["topology"] if "topology" in tensors else _square(tensors, "topology", N)
-    W_rec = _square(tensors, "W_rec", tensors["W"].shape[1])
-    if settings.get("reservoir") is not None:
-        settings |= {"reservoir": _given_reservoir(tensors, W_rec, settings["reservoir"]), "initial_state": None}
     if isinstance(settings.get("class_weight"), list):
         settings["class_weight"] = dict(settings["class_weight"])
     if facts["estimator"] not in NETWORKS:
         raise KeyError(facts["estimator"])
     for name, value in tensors.items():
-        if value.dtype.kind == "f" and not TENSORS[name].gaps and not np.isfinite(value).all():
+        gaps = name in TENSORS and TENSORS[name].gaps
+        if value.dtype.kind == "f" and not gaps and not np.isfinite(value).all():
             raise ValueError(f"{name} holds NaN or infinity")
-    series = facts["estimator"] in SERIES
-    if as_truth(facts["per_step"]) == series:
+    network: Network | DeepNetwork
+    if facts["estimator"] in DEEP:
+        network = _deep_network(tensors, facts, settings)
+    else:
+        network = _one_layer(tensors, facts, settings)
+    if as_truth(facts["per_step"]) != network.per_step:
         raise ValueError("a model of whole series answers per step, or one of steps per series")
-    network = (_series_network if series else _step_network)(tensors, facts, settings, W_rec)
     inputs = _inputs(tensors, _features(tensors, facts), settings.get("missing", "error"))
     names = as_words(facts["feature_names"])
     if names and len(names) != inputs.n_features:
@@ -122,6 +115,32 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         target_names=as_words(facts.get("target_names", [])),
         recipe=_recipe(facts),
     )
+
+
+def _one_layer(tensors: dict[str, Array], facts: Facts, settings: dict[str, Any]) -> Network:
+    """Return a network of one layer; arrays that are settings are put back into them."""
+    if "initial_state" in settings:
+        settings["initial_state"] = tensors.get("initial_state")
+    if isinstance(settings.get("leak"), list):
+        settings["leak"] = np.asarray(settings["leak"])
+    if settings.get("topology", "") is None:
+        N = settings["hidden_units"]
+        settings["topology"] = tensors["topology"] if "topology" in tensors else _square(tensors, "topology", N)
+    W_rec = _square(tensors, "W_rec", tensors["W"].shape[1])
+    if settings.get("reservoir") is not None:
+        settings |= {"reservoir": _given_reservoir(tensors, W_rec, settings["reservoir"]), "initial_state": None}
+    build = _series_network if facts["estimator"] in SERIES else _step_network
+    return build(tensors, facts, settings, W_rec)
+
+
+def _deep_network(tensors: dict[str, Array], facts: Facts, settings: dict[str, Any]) -> DeepNetwork:
+    """Return a deep network, if it is what its settings announce."""
+    settings["leak"] = tuple(settings["leak"])
+    check_each(settings, DEEP_RULES)
+    pairs = settings["units"] // 4 if settings["bidirectional"] else 0
+    stacks = tuple(DeepReservoir(arrays_of(str(k), tensors), pairs) for k in range(as_count(facts["stacks"])))
+    readout = _readout(tensors, facts, settings.get("readout", "ridge"))
+    return DeepNetwork(stacks, readout, as_truth(facts["per_step"]))
 
 
 def _step_network(tensors: dict[str, Array], facts: Facts, settings: Parameters, W_rec: sparse.csr_array) -> Network:
@@ -254,29 +273,3 @@ def _features(tensors: dict[str, Array], facts: Facts) -> int:
     if "direct" in facts:
         return len(tensors["target_mean"]) + len(tensors["exogenous_mean"])
     return int(facts["features"])
-
-
-def _restore_stack(tensors: dict[str, Array], facts: Facts) -> FittedStack:
-    if facts["estimator"] not in STACKS:
-        raise KeyError(facts["estimator"])
-    check_each(facts["settings"], RULES)
-    own = [arrays_of(str(number), tensors) for number in range(len(facts["layers"]))]
-    scales = [arrays.pop(PASSED_SCALE) for arrays in own[:-1]]
-    if not all(np.isfinite(scale).all() and (scale > 0).all() for scale in scales):
-        raise ValueError("a scale of what is passed on is not a positive number")
-    layers = [restore_model(arrays, known) for arrays, known in zip(own, facts["layers"], strict=True)]
-    sees = facts["settings"]["sees"]
-    for below, above in pairwise(layers):
-        network = below.network
-        beside = {"output": 0, "output+input": layers[0].network.reservoir.n_in, "output+hidden": network.reservoir.N}
-        expected, found = network.readout.U.shape[1] + beside[sees], above.network.reservoir.n_in
-        if found != expected:
-            raise ValueError(f"a layer takes {found} inputs; expected {expected} from the one below")
-    return FittedStack(
-        estimator=facts["estimator"],
-        settings=facts["settings"],
-        layers=layers,
-        scales=scales,
-        history=History(history_rows(tensors, facts["history_columns"])),
-        layout=_layout(facts),
-    )

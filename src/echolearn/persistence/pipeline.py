@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sklearn.base import BaseEstimator
 
-from echolearn.fitting.model import FittedModel, FittedStack
+from echolearn.fitting.model import FittedModel
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.modelfile.schema import arrays_of, check_contents
 from echolearn.modelfile.values import as_truth
@@ -30,7 +30,7 @@ class FittedPipeline:
 
     steps: Sequence[Step]
     name: str
-    model: FittedModel | FittedStack
+    model: FittedModel
 
 
 def step_parts(steps: Sequence[Step]) -> tuple[dict[str, Array], list[Facts]]:
@@ -45,7 +45,7 @@ def step_parts(steps: Sequence[Step]) -> tuple[dict[str, Array], list[Facts]]:
 
 
 def check_file(entries: Mapping[str, Entry], facts: Facts) -> None:
-    """Raise ValueError unless the arrays are those of a network, a stack or a pipeline with these facts."""
+    """Raise ValueError unless the arrays are those of a network or a pipeline with these facts."""
     check_contents(entries, facts, check_transformer)
 
 
@@ -64,11 +64,10 @@ def restore_steps(tensors: Mapping[str, Array], facts: Facts) -> list[Step]:
 def checked_pipeline(pipeline: FittedPipeline) -> FittedPipeline:
     """Return the pipeline if its network takes what its steps give, and no two steps have one name."""
     model = pipeline.model
-    first = model.layers[0] if isinstance(model, FittedStack) else model
     if pipeline.steps:
         passed_on = outputs(pipeline.steps[-1].transformer)
-        if first.inputs.n_features != passed_on:
-            raise ValueError(f"the network takes {first.inputs.n_features} features; the steps give {passed_on}")
+        if model.inputs.n_features != passed_on:
+            raise ValueError(f"the network takes {model.inputs.n_features} features; the steps give {passed_on}")
     names = [step.name for step in pipeline.steps] + [pipeline.name]
     if len(set(names)) != len(names):
         raise ValueError("two steps have one name")

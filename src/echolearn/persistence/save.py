@@ -12,14 +12,16 @@ from scipy import sparse
 from echolearn import __version__, persistence, runtime
 from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
-from echolearn.fitting.model import FittedModel, FittedStack
+from echolearn.fitting.model import FittedModel
 from echolearn.fitting.parameters import Parameters
 from echolearn.modelfile.layout import Facts, entries_of
-from echolearn.modelfile.schema import FORECASTER, FORMAT, GIVEN_RESERVOIR, NETWORK, PASSED_SCALE, check_contents
+from echolearn.modelfile.schema import FORECASTER, FORMAT, GIVEN_RESERVOIR, NETWORK, check_contents
 from echolearn.modelfile.values import from_json, history_tensors, to_json
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import Saved, restore
 from echolearn.persistence.pipeline import FittedPipeline, check_file, step_parts
+from echolearn.readout.deep_network import DeepNetwork
+from echolearn.readout.network import Network
 from echolearn.readout.summary import Summary
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array, check_path
@@ -70,10 +72,11 @@ def contents_of(model: Saved, *, statistics: bool = False) -> tuple[dict[str, Ar
     return arrays | {f"{NETWORK}/{array}": value for array, value in tensors.items()}, {**facts, NETWORK: known}
 
 
-def model_parts(model: FittedModel | FittedStack, *, statistics: bool = False) -> tuple[dict[str, Array], Facts]:
+def model_parts(model: FittedModel, *, statistics: bool = False) -> tuple[dict[str, Array], Facts]:
     """Return the arrays and facts of a fitted model; statistics: with G and Q."""
-    tensors, facts = _stack_parts(model) if isinstance(model, FittedStack) else _model_parts(model)
-    if statistics and isinstance(model, FittedModel):
+    named = {name: value for name, value in _tensors(model).items() if value is not None}
+    tensors, facts = {name: storable(name, value) for name, value in named.items()}, _facts(model)
+    if statistics:
         s = model.network.readout.statistics
         if s is None:
             raise ValueError("this network has no statistics of its fit to save: use sums=False.")
@@ -94,14 +97,28 @@ def _check_loads(tensors: dict[str, Array], facts: Facts) -> None:
         ) from problem
 
 
-def _model_parts(model: FittedModel) -> tuple[dict[str, Array], Facts]:
-    named = {name: value for name, value in _tensors(model).items() if value is not None}
-    tensors = {name: storable(name, value) for name, value in named.items()}
-    return tensors, _facts(model)
+def _layer_tensors(network: Network) -> dict[str, Array | None]:
+    """Return the weights of a network of one layer, and what its summary has."""
+    r = network.reservoir
+    return {
+        "W": r.W,
+        **_sparse_tensors("W_rec", r.W_rec),
+        "leak": r.leak,
+        "bias": r.bias,
+        "W_fb": r.W_fb,
+        "initial_state": r.initial_state,
+        "backward": r.backward,
+        **_summary_tensors(network.view.summary),
+    }
+
+
+def _deep_tensors(network: DeepNetwork) -> dict[str, Array | None]:
+    """Return the weights of stack k as "k/name"."""
+    return {f"{k}/{name}": value for k, stack in enumerate(network.stacks) for name, value in stack.weights.items()}
 
 
 def _tensors(model: FittedModel) -> dict[str, Array | None]:
-    r, codec, end = model.network.reservoir, model.codec, model.training_end
+    network, codec, end = model.network, model.codec, model.training_end
     reservoir = model.settings.get("reservoir")
     given = reservoir.weights() if isinstance(reservoir, Reservoir) else {}  # what learning may have changed
     targets: dict[str, Array | None] = {}
@@ -115,14 +132,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
     elif isinstance(codec, ValueCodec):
         targets |= {"target_mean": codec.mean, "target_scale": codec.scale}
     return {
-        "W": r.W,
-        **_sparse_tensors("W_rec", r.W_rec),
-        "leak": r.leak,
-        "bias": r.bias,
-        "W_fb": r.W_fb,
-        "initial_state": r.initial_state,
-        "backward": r.backward,
-        **_summary_tensors(model.network.view.summary),
+        **(_deep_tensors(network) if isinstance(network, DeepNetwork) else _layer_tensors(network)),
         "U": model.network.readout.U,
         **_input_tensors(model.inputs),
         **ended,
@@ -163,7 +173,8 @@ def _facts(model: FittedModel) -> Facts:
     settings, readout, codec = _plain_settings(model.settings), model.network.readout, model.codec
     if "initial_state" in settings:
         settings["initial_state"] = None  # it is a tensor
-    summary = model.network.view.summary
+    network = model.network
+    summary = network.view.summary
     if not isinstance(settings.get("topology", "random"), str):
         settings["topology"] = None  # and so is this
     if settings.get("reservoir") is not None:
@@ -173,7 +184,7 @@ def _facts(model: FittedModel) -> Facts:
         "echolearn": __version__,
         "estimator": model.estimator,
         "settings": settings,
-        "features": int(model.network.reservoir.n_in) // (1 if summary is None else len(summary.delays)),
+        "features": int(network.reservoir.n_in) // (1 if summary is None else len(summary.delays)),
         "washout": int(model.network.view.washout),
         "feature_names": list(model.feature_names),
         "per_step": model.per_step,
@@ -184,6 +195,8 @@ def _facts(model: FittedModel) -> Facts:
         "history_columns": history_tensors(model.history)[1],
     }
     facts |= known
+    if isinstance(network, DeepNetwork):
+        facts["stacks"] = len(network.stacks)
     if model.target_names:
         facts["target_names"] = list(model.target_names)
     if model.recipe is not None:
@@ -203,21 +216,8 @@ def _plain_settings(settings: Parameters) -> Facts:
     plain = dict(settings)
     if isinstance(plain.get("random_state"), np.random.Generator):
         plain["random_state"] = None
+    if callable(plain.get("augment")):
+        plain["augment"] = None  # no code is saved
     if isinstance(plain.get("class_weight"), Mapping):  # whose labels may be numbers, unlike the names of JSON
         plain["class_weight"] = [list(pair) for pair in plain["class_weight"].items()]
     return plain
-
-
-def _stack_parts(stack: FittedStack) -> tuple[dict[str, Array], Facts]:
-    """Return the parts of a stack: those of its layers as "number/name", its own settings and history."""
-    tensors, columns = history_tensors(stack.history)
-    layers = []
-    for number, layer in enumerate(stack.layers):
-        own, known = _model_parts(layer)
-        if number < len(stack.scales):
-            own[PASSED_SCALE] = stack.scales[number]
-        layers.append(known)
-        tensors |= {f"{number}/{name}": value for name, value in own.items()}
-    settings = {name: value for name, value in _plain_settings(stack.settings).items() if name != "layers"}
-    facts: Facts = {"echolearn": __version__, "estimator": stack.estimator, "settings": settings}
-    return tensors, {**facts, "layout": stack.layout, "history_columns": columns, "layers": layers}

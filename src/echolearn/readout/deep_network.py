@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -50,7 +50,7 @@ class DeepNetwork:
     def _in_precision(self, dtype: DTypeLike) -> list[dict[str, Array]]:
         name = np.dtype(dtype).name
         if name not in self._weights:
-            self._weights[name] = [in_precision(stack, np.dtype(dtype)) for stack in self.stacks]
+            self._weights[name] = [in_precision(stack, name) for stack in self.stacks]
         return self._weights[name]
 
     @property
@@ -110,12 +110,12 @@ class DeepNetwork:
 
         return Start(np.stack(self._by_sequence(data, start, ends_of_group)))
 
-    def _by_sequence(self, data: Dataset, start: Start | None, function: object) -> list[Array]:
+    def _by_sequence(self, data: Dataset, start: Start | None, function: Callable[..., list[Array]]) -> list[Array]:
         """Return function(data, which, h0) of groups of sequences, in the order of the data."""
         groups = list(group_sequences(data.lengths, MAX_FRAMES_PER_GROUP))
         items = [(which, None if start is None else start.h[which]) for which in groups]
         found: list[Array] = [np.empty(0)] * len(data.X)
-        for which, some in zip(groups, data.map(function, items), strict=True):  # type: ignore[arg-type]
+        for which, some in zip(groups, data.map(function, items), strict=True):
             for i, one in zip(which, some, strict=True):
                 found[i] = one
         return found

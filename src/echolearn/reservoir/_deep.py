@@ -21,11 +21,10 @@ from functools import cached_property
 import numpy as np
 
 from echolearn.display.facts import counted, one_line
+from echolearn.modelfile.schema import MAX_LOGIT
 from echolearn.validation import Array
 
-LAYER_WEIGHTS = ("W_in", "alpha", "theta", "b", "W_out", "b_out")  # of each layer, named "1/W_in", "2/W_in", ...
 TURNING_SHARE = 0.7  # of the pairs that are drawn with an angle; the others begin with 0
-MAX_LOGIT = 16.0  # of a leak: beyond, 1 - a would vanish in float32
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,32 +15,36 @@ import numpy as np
 from echolearn.exceptions import ExportError
 from echolearn.modelfile.schema import (
     CLASSIFIERS,
+    DEEP,
+    LAYER_TENSORS,
+    MAX_LOGIT,
     MOMENTS_PER_UNIT,
     NETWORK,
     NETWORKS,
-    PASSED_SCALE,
+    STACK_TENSORS,
     TIME_AXES,
     arrays_of,
 )
 from echolearn.modelfile.values import as_count, as_truth, as_whole, as_words
 from echolearn.runtime._plan import (
     Answer,
+    Block,
     Clip,
+    Deep,
     FillGaps,
     InputOperation,
     Layer,
-    Passing,
     Plan,
     Project,
     Resumption,
     Sparse,
+    Stack,
     Standardize,
     Summary,
 )
 from echolearn.validation import Array
 
 Facts = Mapping[str, Any]
-BESIDE = {"output": "", "output+input": "input", "output+hidden": "hidden"}
 RUNNABLE_ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
 TRANSFORMERS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SimpleImputer", "StandardScaler")
 
@@ -53,8 +57,6 @@ def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
     """
     if "steps" in facts:
         return _pipeline_plan(tensors, facts)
-    if "layers" in facts:
-        return _stack_plan(tensors, facts)
     return _network_plan(_Contents(tensors, facts))
 
 
@@ -79,7 +81,8 @@ class _Contents:
                 "a forecaster of direct forecasts (trend, season and a correction per horizon) cannot be exported, nor "
                 "run without echolearn's estimators; method='closed_loop' fits one that can."
             )
-        self.n_in, self.units = tensors["W"].shape
+        self.deep = facts["estimator"] in DEEP
+        self.n_in, self.units = tensors["0/W_0" if self.deep else "W"].shape
         self.n_out = tensors["U"].shape[1]
         self.summarizes = "thresholds" in tensors
 
@@ -109,8 +112,8 @@ def _network_plan(contents: _Contents) -> Plan:
         n_features=n_features,
         feature_names=tuple(as_words(facts["feature_names"])),
         inputs=inputs,
-        layers=(_layer(contents),),
-        summary=_summary(contents),
+        network=_deep(contents) if contents.deep else _layer(contents),
+        summary=None if contents.deep else _summary(contents),
         answer=_answer(contents),
         resumption=_training_end(contents, n_features),
         layout=_layout(facts),
@@ -152,31 +155,6 @@ def _forecast_plan(plan: Plan, contents: _Contents) -> Plan:
         ends=ends,
         many=as_truth(contents.facts["many"]),
         residuals=contents.array("residuals"),
-    )
-
-
-def _stack_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
-    """Return the plan of a stack: the inputs of its first layer, the answer of its top one."""
-    networks = [_Contents(arrays_of(str(n), tensors), layer) for n, layer in enumerate(facts["layers"])]
-    beside = BESIDE[facts["settings"]["sees"]]
-    plans = [_network_plan(network) for network in networks]
-    first, *_, top = plans
-    layers = [plan.top for plan in plans]
-    source = layers[0].n_in
-    for number, (network, below, above) in enumerate(zip(networks, layers, layers[1:], strict=False)):
-        passed_on = below.n_out + {"": 0, "input": source, "hidden": below.units}[beside]
-        if above.n_in != passed_on:
-            raise ValueError(f"a layer takes {above.n_in} inputs; expected {passed_on} from the one below")
-        layers[number] = replace(below, passing=Passing(network.array(PASSED_SCALE), beside))
-    return replace(
-        top,
-        estimator=facts["estimator"],
-        n_features=first.n_features,
-        feature_names=first.feature_names,
-        inputs=first.inputs,
-        layers=tuple(layers),
-        resumption=None,
-        layout=_layout(facts),
     )
 
 
@@ -222,6 +200,29 @@ def _layer(contents: _Contents) -> Layer:
         intercept=_frozen(U[-1]),
         softmax=_is_softmax(contents),
     )
+
+
+def _deep(contents: _Contents) -> Deep:
+    """Return the stacks of a deep network and their readout as plain arrays."""
+    U, pairs = contents.array("U"), contents.units // 4 if contents.option("bidirectional") else 0
+    return Deep(
+        stacks=tuple(_stack(contents, k, pairs) for k in range(as_count(contents.facts["stacks"]))),
+        U=_frozen(U[:-1]),
+        intercept=_frozen(U[-1]),
+        softmax=_is_softmax(contents),
+        pooled=not as_truth(contents.facts["per_step"]),
+    )
+
+
+def _stack(contents: _Contents, k: int, backward_pairs: int) -> Stack:
+    blocks = []
+    for layer in range(1, as_count(contents.option("layers")) + 1):
+        arrays = {name: contents.array(f"{k}/{layer}/{name}") for name in LAYER_TENSORS}
+        a, theta = 1 / (1 + np.exp(-np.clip(arrays.pop("alpha"), -MAX_LOGIT, MAX_LOGIT))), arrays.pop("theta")
+        turns = {"re": a * np.cos(theta), "im": a * np.sin(theta), "gain": 1 - a}
+        blocks.append(Block(**arrays, **{name: _frozen(value) for name, value in turns.items()}))
+    arrays = {name: contents.array(f"{k}/{name}") for name in STACK_TENSORS}
+    return Stack(**arrays, blocks=tuple(blocks), backward_pairs=backward_pairs)
 
 
 def _state_rows(contents: _Contents) -> int:

@@ -80,7 +80,7 @@ class Features:
         return np.hstack([layer.h[self.bounds[1:] - 1] for layer in self.tape])
 
 
-def in_precision(reservoir: DeepReservoir, dtype: np.dtype[np.floating]) -> dict[str, Array]:
+def in_precision(reservoir: DeepReservoir, dtype: str) -> dict[str, Array]:
     """Return the weights in the precision of the states."""
     return {name: np.ascontiguousarray(value, dtype) for name, value in reservoir.weights.items()}
 

@@ -46,6 +46,12 @@ class _LaidOut(NamedTuple):
     softmax: bool
 
 
+OUTPUTS_NOT_FINITE = (
+    "the outputs are not finite: a frame holds numbers too large for this dtype, or units without bounds (relu, "
+    "identity) have run away. reset() the stream; scale its frames."
+)
+
+
 class Stream:
     """A running reservoir with its readout, which takes one frame, or a chunk of frames, at a time.
 
@@ -270,7 +276,7 @@ class Stream:
         self.steps = int(arrays["steps"])
         if self._online is not None:
             self._U, self._P = arrays["U"].copy(), arrays["P"].copy()
-            self._weights.U[:] = self._U.T
+            self._lay_out()
         return self
 
     def identity(self) -> str:
@@ -328,7 +334,7 @@ class Stream:
 
     def _correct(self, x: Array, target: Array) -> None:
         assert self._online is not None
-        phi = np.concatenate([self._h, *([x] if self._direct else []), self._constant]).astype(np.float64)
+        phi = self._regressors(x).astype(np.float64)
         # y holds the newest probabilities: less the target, they are the gradient of the cross entropy by the logits
         E = (self._y if self._softmax else phi @ self._U) - target
         P, U = self._online.step(self._P, self._U, phi, E)
@@ -338,7 +344,15 @@ class Stream:
                 "to 1, a larger ridge, or a smaller rate."
             )
         self._P, self._U = P, U
-        self._weights.U[:] = U.T
+        self._lay_out()
+
+    def _regressors(self, x: Array) -> Array:
+        """Return what the readout saw of the newest frame x."""
+        return np.concatenate([self._h, *([x] if self._direct else []), self._constant])
+
+    def _lay_out(self) -> None:
+        """Give the compiled loop the newest U."""
+        self._weights.U[:] = self._U.T
 
     def _frames(self, X: ArrayLike) -> tuple[Array, bool]:
         """Return the frames (steps, n_in), ready for the compiled loop, and whether it is a single one."""
@@ -372,10 +386,7 @@ class Stream:
             raise _frame_not_finite(bad, len(X))
         self.steps += len(X)
         if not np.isfinite(Y).all():
-            raise FloatingPointError(
-                "the outputs are not finite: a frame holds numbers too large for this dtype, or units without bounds "
-                "(relu, identity) have run away. reset() the stream; scale its frames."
-            )
+            raise FloatingPointError(OUTPUTS_NOT_FINITE)
         return Y
 
     def _answer(self, Y: Array, one: bool) -> Array:

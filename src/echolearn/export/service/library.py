@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from echolearn.estimators import ESNForecaster, stream
-from echolearn.estimators._functions import SingleEstimator, StackEstimator
+from echolearn.estimators._functions import AnyEstimator
 from echolearn.export.service.models import About, NetworkModel, served_forecaster, served_network
 from echolearn.fitting.codecs import LabelSetCodec
 from echolearn.validation import Array
 
-Saved: TypeAlias = SingleEstimator | StackEstimator | Pipeline
+Saved: TypeAlias = AnyEstimator | Pipeline
 
 
 def served(model: Saved) -> NetworkModel:
@@ -28,7 +28,7 @@ def served(model: Saved) -> NetworkModel:
     return served_network(about, predict, partial(_LibraryStream, model, bool(about.classes)))
 
 
-def _about(model: Saved, network: SingleEstimator | StackEstimator) -> About:
+def _about(model: Saved, network: AnyEstimator) -> About:
     kind = type(network).__name__
     names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
     if isinstance(network, ESNForecaster):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from echolearn.display.progress import StageProgress
-from echolearn.estimators import ESNClassifier, StackedClassifier
+from echolearn.estimators import DeepESNClassifier, ESNClassifier
 from echolearn.speech._corpus import Corpus
 from echolearn.speech.recognition._decoder import learn_phone_task, word_task
 from echolearn.speech.recognition._lexicon import Lexicon
@@ -22,7 +22,7 @@ MAX_UNSPOKEN_WORDS = 5000  # that a lexicon makes possible though nobody said th
 
 
 def learn_recognizer(
-    model: ESNClassifier | StackedClassifier,
+    model: ESNClassifier | DeepESNClassifier,
     corpus: Corpus,
     *,
     order: int = 2,
@@ -37,7 +37,7 @@ def learn_recognizer(
 
     Parameters
     ----------
-    model : ESNClassifier or StackedClassifier
+    model : ESNClassifier or DeepESNClassifier
         The fitted network. Its classes are names of states, or their indices in `corpus.state_names`.
     corpus : Corpus
         The corpus that the network was fitted to.
@@ -108,7 +108,7 @@ def valid_part(corpus: Corpus) -> SpokenPart:
     )
 
 
-def network_states(model: ESNClassifier | StackedClassifier, state_names: Sequence[str]) -> tuple[str, ...]:
+def network_states(model: ESNClassifier | DeepESNClassifier, state_names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of a network's classes, in their order."""
     classes = model.classes_
     if classes.dtype.kind in "iu" and 0 <= classes.min() <= classes.max() < len(state_names):

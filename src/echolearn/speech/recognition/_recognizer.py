@@ -16,8 +16,8 @@ from sklearn.pipeline import Pipeline
 from echolearn import __version__
 from echolearn.display.facts import counted, one_line
 from echolearn.display.progress import StageProgress
-from echolearn.estimators import ESNClassifier, StackedClassifier, load
-from echolearn.estimators._functions import SingleEstimator, StackEstimator, estimator_of
+from echolearn.estimators import DeepESNClassifier, ESNClassifier, load
+from echolearn.estimators._functions import AnyEstimator, estimator_of
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.layout import RECOGNIZER, Facts, entries_of
 from echolearn.modelfile.reader import file_kind, read_tensors
@@ -49,7 +49,7 @@ class Recognizer:
 
     Parameters
     ----------
-    model : ESNClassifier or StackedClassifier
+    model : ESNClassifier or DeepESNClassifier
         A network that was fitted to one phone state per frame. It may be an ensemble, and may run in both directions of
         time.
     phones : PhoneTask
@@ -87,12 +87,12 @@ class Recognizer:
 
     def __init__(
         self,
-        model: ESNClassifier | StackedClassifier,
+        model: ESNClassifier | DeepESNClassifier,
         phones: PhoneTask,
         words: WordTask | None = None,
         features: FeatureRecipe | None = None,
     ) -> None:
-        if not isinstance(model, (ESNClassifier, StackedClassifier)) or not model.per_step_:
+        if not isinstance(model, (ESNClassifier, DeepESNClassifier)) or not model.per_step_:
             raise ValueError(f"{type(model).__name__} does not classify every frame; expected a classifier of states")
         if len(model.classes_) != len(phones.states):
             raise ValueError(f"the network knows {len(model.classes_)} states, the phones have {len(phones.states)}")
@@ -424,12 +424,12 @@ def _restored(tensors: dict[str, Array], facts: Facts) -> Recognizer:
     """Return the recogniser of a file's content, or raise an error of the usual kinds where something does not fit."""
     network = {name.removeprefix(NETWORK_PREFIX): v for name, v in tensors.items() if name.startswith(NETWORK_PREFIX)}
     model = estimator_of(restore_network(network, facts["model"]))
-    if not isinstance(model, (ESNClassifier, StackedClassifier)):
+    if not isinstance(model, (ESNClassifier, DeepESNClassifier)):
         raise ValueError(f"a network of the kind {type(model).__name__}")
     phones, words, recipe = restore_tasks(tensors, facts)
     return Recognizer(model, phones, words, recipe)
 
 
-def load_any(path: str | PathLike[str]) -> Recognizer | SingleEstimator | StackEstimator | Pipeline:
+def load_any(path: str | PathLike[str]) -> Recognizer | AnyEstimator | Pipeline:
     """Load the recogniser, estimator or pipeline of a file."""
     return load_recognizer(path) if file_kind(check_path("path", path)) == RECOGNIZER else load(path)

@@ -85,7 +85,7 @@ class FlatBatch:
         """Return what the readout sees: features of frames, or their means over each sequence."""
         if self.per_step:
             return q
-        return np.add.reduceat(q, self.bounds[:-1], axis=0) / np.diff(self.bounds)[:, None].astype(q.dtype)
+        return np.asarray(np.add.reduceat(q, self.bounds[:-1], axis=0) / np.diff(self.bounds)[:, None].astype(q.dtype))
 
     def spread(self, d: Array) -> Array:
         """Return the transpose of `pooled`."""
