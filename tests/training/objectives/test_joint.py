@@ -91,10 +91,10 @@ def squared(Y, T):
 
 def objective(seed=0, *, softmax, batch_size=3, held_out=None, epochs=4):
     """Return the objective of a stack of random layers, with statistics of random states."""
-    _, X, labels, layers, how, _, per_step = draw(seed)
-    data = Dataset(X, labels, N_OUT, per_step, np.dtype(float))
+    _, X, labels, layers, how, _ = draw(seed)
+    data = Dataset(X, labels, N_OUT, True, np.dtype(float))
     network = StackedNetwork(layers, how["sees"], softmax=False)
-    readouts = stacked_gradients(network, two_batches(X, labels, per_step), N_OUT, per_step=per_step).readouts
+    readouts = stacked_gradients(network, two_batches(X, labels), N_OUT).readouts
     layers = [replace(layer, U=U) for layer, U in zip(layers, readouts, strict=True)]
     statistics = []
     for layer in layers:
