@@ -66,11 +66,11 @@ def passed_on(H: Array, Y: Array, X: Array, *, scale: Array, sees: str, softmax:
 def view_layer(layer: Layer, batch: Batch, X: Array) -> LayerView:
     """Return the states of a layer for inputs X (K, n_in) in the order of `batch`, and what its readout sees."""
     assert batch.T is not None
-    batch = replace(batch, X=X)
+    T, batch = batch.T, replace(batch, X=X)
     states, selection = run(layer.reservoir, batch), layer.task.select(batch)
     seen = {"direct": layer.task.direct, "intercept": layer.task.intercept}
     H_c = stack(states.H, X, **seen)
-    return LayerView(batch, states, selection, H_c, selection.take(H_c), selection.take(batch.T))
+    return LayerView(batch, states, selection, H_c, selection.take(H_c), selection.take(T))
 
 
 def scale_to_one(X: list[Array], columns: int) -> Array:
