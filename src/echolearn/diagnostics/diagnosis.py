@@ -121,9 +121,7 @@ class _Case:
         return isinstance(self.esn.codec_, ValueCodec)
 
 
-def diagnose(
-    esn: Estimator, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None
-) -> Diagnosis:
+def diagnose(esn: Estimator, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> Diagnosis:
     """Find out what limits a fit, and what to set.
 
     Parameters

@@ -124,7 +124,9 @@ def test_one_label_in_each_sequence_may_be_meant():
     X = [np.random.default_rng(i).normal(size=(8 + i, 2)) for i in range(6)]
     y = [np.full(len(x), i % 2) for i, x in enumerate(X)]
     esn = ESNClassifier(5, learn="none")
-    with pytest.warns(InputWarning, match=r"each of the 6 sequences.*SeriesClassifier with \[t\[0\] for t in y\] as y") as found:
+    with pytest.warns(
+        InputWarning, match=r"each of the 6 sequences.*SeriesClassifier with \[t\[0\] for t in y\] as y"
+    ) as found:
         esn.fit(X, y)
     assert found[0].filename == __file__
     with pytest.warns(InputWarning, match=r"SeriesClassifier with \{name: t\[0\] for name, t in y.items\(\)\}"):
