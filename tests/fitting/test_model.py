@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 
-from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, load
+from echolearn import ESNRegressor, SeriesClassifier, load
 from echolearn.datasets import mackey_glass
 from echolearn.exceptions import ClosedLoopWarning
 from toys import grouped

@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 import reference as ref
-import toys
-from echolearn import ESNClassifier, Reservoir
+from echolearn import Reservoir
 from echolearn.readout import RLS
 from echolearn.streams import Stream
-from toys import grouped
-
-RISING_X, RISING = toys.rising()
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh", "relu", "identity"])

@@ -257,7 +257,7 @@ def _described(value: object) -> str:
 
 
 def _layout_of(estimator: BaseEstimator, data: Part) -> str:
-    """Return which axis of X is time, as a fit of the estimator reads it; for the first step of a Pipeline it is the first."""
+    """Return which axis of X is time, as a fit of the estimator reads it. A Pipeline reads time first."""
     if not hasattr(estimator, "layout"):
         return "time_first"
     check_each({"layout": estimator.layout}, RULES)
