@@ -36,13 +36,13 @@ def replaced(parts, number, part):
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("kind", ["values", "labels"])
 def test_gradients_of_the_squared_error_reach_all_layers(seed, kind):
-    weights, X, labels, layers, how, ridges, per_step = draw(seed)
+    weights, X, labels, layers, how, ridges = draw(seed)
     one_hot = [np.eye(N_OUT)[y] for y in labels]
     rng = np.random.default_rng(seed)
     values = [t + rng.normal(size=t.shape) for t in one_hot]
     y, T = (values, values) if kind == "values" else (labels, one_hot)
     network = StackedNetwork(layers, how["sees"], softmax=False)
-    found = stacked_gradients(network, two_batches(X, y, per_step), N_OUT, per_step=per_step)
+    found = stacked_gradients(network, two_batches(X, y), N_OUT)
 
     def witness(weights):
         return ref.stack_loss(weights, X, T, "tanh", ridges=ridges, **how)
@@ -55,12 +55,12 @@ def test_gradients_of_the_squared_error_reach_all_layers(seed, kind):
 
 @pytest.mark.parametrize("seed", range(15))
 def test_gradients_of_the_cross_entropy_reach_all_layers(seed):
-    weights, X, labels, layers, how, _, per_step = draw(seed)
+    weights, X, labels, layers, how, _ = draw(seed)
     rng = np.random.default_rng(seed)
     T = [np.eye(N_OUT)[y] for y in labels]
     V = [rng.normal(size=U.shape) for _, _, U in ref.stack(weights, X, T, "tanh", ridges=[1] * 3, **how)]
     network = StackedNetwork(with_readouts(layers, V), how["sees"], softmax=True)
-    found = stacked_gradients(network, two_batches(X, labels, per_step), N_OUT, per_step=per_step)
+    found = stacked_gradients(network, two_batches(X, labels), N_OUT)
 
     def witness(weights, V=V, own=OWN):
         return ref.stack_entropy(weights, X, T, "tanh", readouts=V, own=own, **how)
@@ -82,31 +82,31 @@ def draw_weights(seed, labels):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_gradients_of_weighted_targets_reach_all_layers(seed):
-    weights, X, labels, layers, how, ridges, per_step = draw(seed)
+    weights, X, labels, layers, how, ridges = draw(seed)
     counts, marked = draw_weights(seed, labels)
     T = [np.eye(N_OUT)[y] for y in labels]
     network = StackedNetwork(layers, how["sees"], softmax=False)
-    found = stacked_gradients(network, two_batches(X, marked, per_step, counts), N_OUT, per_step=per_step)
+    found = stacked_gradients(network, two_batches(X, marked, counts), N_OUT)
 
     def witness(weights):
         return ref.stack_loss(weights, X, T, "tanh", ridges=ridges, counts=counts, **how)
 
     U = found.readouts[-1][:-1]
     assert found.loss + ridges[-1] * (U * U).sum() == pytest.approx(witness(weights), rel=1e-9)
-    first = 0 if not per_step else how["hows"][-1]["washout"]
-    assert found.n == pytest.approx(sum(np.ravel(c)[first:].sum() for c in counts))
+    first = how["hows"][-1]["washout"]
+    assert found.n == pytest.approx(sum(c[first:].sum() for c in counts))
     assert_derivatives(found.gradients, weights, witness, (seed, how))
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_gradients_of_the_cross_entropy_of_weighted_targets_reach_all_layers(seed):
-    weights, X, labels, layers, how, _, per_step = draw(seed)
+    weights, X, labels, layers, how, _ = draw(seed)
     counts, marked = draw_weights(seed, labels)
     rng = np.random.default_rng(seed)
     T = [np.eye(N_OUT)[y] for y in labels]
     V = [rng.normal(size=U.shape) for _, _, U in ref.stack(weights, X, T, "tanh", ridges=[1] * 3, **how)]
     network = StackedNetwork(with_readouts(layers, V), how["sees"], softmax=True)
-    found = stacked_gradients(network, two_batches(X, marked, per_step, counts), N_OUT, per_step=per_step)
+    found = stacked_gradients(network, two_batches(X, marked, counts), N_OUT)
 
     def witness(weights, V=V, own=OWN):
         return ref.stack_entropy(weights, X, T, "tanh", readouts=V, own=own, counts=counts, **how)

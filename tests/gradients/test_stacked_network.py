@@ -4,36 +4,25 @@ import numpy as np
 import pytest
 
 import reference as ref
-from echolearn.gradients.stacked_network import StackedNetwork, scale_to_one, stacked_outputs, targets_per_step
-from echolearn.sequences.dataset import Dataset
+from echolearn.gradients.stacked_network import StackedNetwork, scale_to_one, stacked_outputs
 from stacks import N_OUT, draw, two_batches, with_readouts
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("softmax", [False, True])
 def test_outputs_are_those_of_the_slow_layers(seed, softmax):
-    weights, X, labels, layers, how, ridges, per_step = draw(seed)
+    weights, X, labels, layers, how, ridges = draw(seed)
     T = [np.eye(N_OUT)[y] for y in labels]
     U = [U for _, _, U in ref.stack(weights, X, T, "tanh", ridges=ridges, **how)]
     network = StackedNetwork(with_readouts(layers, U), how["sees"], softmax)
     slow = ref.stack(weights, X, T, "tanh", **({"readouts": U} if softmax else {"ridges": ridges}), **how)
     H_c, T_c, _ = slow[-1]
     expected, targets = H_c @ U[-1], T_c.argmax(axis=1)
-    found = [stacked_outputs(network, batch, per_step) for batch in two_batches(X, labels, per_step)]
+    found = [stacked_outputs(network, batch) for batch in two_batches(X, labels)]
     order = np.lexsort(expected.T)
     Y, T_found = np.vstack([Y for Y, _, _ in found]), np.concatenate([T for _, T, _ in found])
     np.testing.assert_allclose(Y[np.lexsort(Y.T)], expected[order], rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(T_found[np.lexsort(Y.T)], targets[order])
-
-
-def test_a_target_per_sequence_is_repeated_for_the_layers_below():
-    X = [np.ones((3, 2)), np.ones((2, 2))]
-    per_sequence = Dataset(X, [2, 0], 3, False, np.dtype(float))
-    np.testing.assert_array_equal(targets_per_step(per_sequence)[0], [2, 2, 2])
-    values = Dataset(X, [np.array([1.0, 2.0]), np.zeros(2)], None, False, np.dtype(float))
-    np.testing.assert_array_equal(targets_per_step(values)[0], [[1, 2]] * 3)
-    per_step = Dataset(X, [np.arange(3), np.arange(2)], 3, True, np.dtype(float))
-    assert targets_per_step(per_step) == list(per_step.y)
 
 
 def test_outputs_are_scaled_to_a_standard_deviation_of_one():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference.readout import pooled
 from reference.recurrence import states
 from reference.selection import block_cuts
 
@@ -12,10 +11,10 @@ from reference.selection import block_cuts
 def stack(weights, X, T, activation, *, sees, scales, hows, ridges=None, readouts=None, counts=None):
     """Return, for each layer, H_c (frames with targets are rows), T and U.
 
-    hows: washout, lookback and direct of each layer, and pooling of the top one. T: one target per step, or one per
-    sequence with pooling. A readout is the ridge solution with a free intercept, whose outputs are passed on; or it is
-    given, and the softmax of its outputs is passed on. counts: the weights of the targets, in the form of T; the rows
-    of H_c and T are scaled by their roots, or, where readouts are given, the rows of T by the weights themselves.
+    hows: washout, lookback and direct of each layer. T: one target per step. A readout is the ridge solution with a
+    free intercept, whose outputs are passed on; or it is given, and the softmax of its outputs is passed on. counts:
+    the weights of the targets, in the form of T; the rows of H_c and T are scaled by their roots, or, where readouts
+    are given, the rows of T by the weights themselves.
     """
     seen, inputs = [], X
     for number, (w, how) in enumerate(zip(weights, hows, strict=True)):
@@ -39,14 +38,9 @@ def stack(weights, X, T, activation, *, sees, scales, hows, ridges=None, readout
 
 def _with_targets(full, T, how):
     """Return H_c with a column of ones, and T, at the frames that carry targets; full: states and inputs as columns."""
-    pooling, washout = how.get("pooling"), how["washout"]
-    if pooling:
-        rows, targets = [pooled(f, washout, pooling).T for f in full], T
-    else:
-        rows = [np.vstack(f)[:, washout:].T for f in full]
-        targets = [t[washout:] if np.ndim(t) == 2 else np.tile(t, (len(r), 1)) for t, r in zip(T, rows, strict=True)]
-    H = np.vstack(rows)
-    return np.hstack([H, np.ones((len(H), 1))]), np.vstack(targets)
+    washout = how["washout"]
+    H = np.vstack([np.vstack(f)[:, washout:].T for f in full])
+    return np.hstack([H, np.ones((len(H), 1))]), np.vstack([t[washout:] for t in T])
 
 
 def _readout(H_c, T, mu):

@@ -143,11 +143,9 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
         params = self.get_params(deep=False)
         layers = draw_layers(params, ESNClassifier)
         opened, inputs = self._open_fit(X, y, lengths, layer_requests(layers))
-        codec = ClassCodec.of(opened.entries, opened.per_step)
-        if opened.per_step:
-            warn_of_whole_labels(opened.entries, opened.given)
-        # One label per sequence is little for the cross entropy of all weights (see ESNClassifier).
-        softmax = bool(opened.per_step and layers[-1].readout == "softmax")
+        codec = ClassCodec.of(opened.entries, True)
+        warn_of_whole_labels(opened.entries, opened.given)
+        softmax = layers[-1].readout == "softmax"
         for number, layer in enumerate(layers, 1):
             if layer.ensemble > 1:
                 raise ValueError(f"ensemble={layer.ensemble} in layer {number}; expected 1: a layer has one readout.")
@@ -160,7 +158,6 @@ class StackedClassifier(ClassifierMixin, StackedEstimator[ESNClassifier]):
             layers=requests,
             split=self._split(opened, inputs, validation, requests, rng["split"]),
             codec=codec,
-            layer_codec=lambda entries: codec,
             passing=Passing(self.sees, softmax),
             callback=callback,
             checkpoint=checkpoint,
@@ -372,8 +369,7 @@ class StackedRegressor(RegressorMixin, StackedEstimator[ESNRegressor]):
             params=params,
             layers=requests,
             split=split,
-            codec=ValueCodec.of(list(split.train.y), opened.per_step, dtype),
-            layer_codec=lambda entries: ValueCodec.of(entries, True, dtype),
+            codec=ValueCodec.of(list(split.train.y), True, dtype),
             passing=Passing(self.sees, softmax=False),
             callback=callback,
             checkpoint=checkpoint,

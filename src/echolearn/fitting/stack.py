@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -27,7 +27,7 @@ from echolearn.fitting.stages import (
     fit_ridge_readout,
     fit_softmax_readout,
 )
-from echolearn.gradients.stacked_network import Layer, StackedNetwork, passed_on, scale_to_one, targets_per_step
+from echolearn.gradients.stacked_network import Layer, StackedNetwork, passed_on, scale_to_one
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.readout.network import Network, apply_readout
 from echolearn.readout.ridge import solve
@@ -121,8 +121,8 @@ class StackRequest:
     """All that the fit of a stack depends on.
 
     owner, params: the name and parameters of the estimator. split: data with targets as the user gave them. codec: of
-    the top layer; layer_codec: from targets, one per step, to the codec of a layer. passing.softmax: whether layers
-    pass on probabilities, and learn jointly on the cross entropy.
+    these targets, in every layer. passing.softmax: whether layers pass on probabilities, and learn jointly on the cross
+    entropy.
     """
 
     owner: str
@@ -130,7 +130,6 @@ class StackRequest:
     layers: Sequence[LayerRequest]
     split: Split
     codec: TargetCodec
-    layer_codec: Callable[[list[Array]], TargetCodec]
     passing: Passing
     callback: Callback | None
     checkpoint: str | PathLike[str] | None
@@ -172,8 +171,7 @@ def _fit_one_by_one(request: StackRequest) -> tuple[list[FittedLayer], bool]:
     train, held_out = request.split.train, request.split.held_out
     X, X_held = train.X, None if held_out is None else held_out.X
     for number in range(1, len(request.layers)):
-        codec = request.layer_codec(targets_per_step(train))
-        layer, interrupted = _fit_layer(request, number, codec, X, X_held)
+        layer, interrupted = _fit_layer(request, number, X, X_held)
         if interrupted:
             raise KeyboardInterrupt
         passed = request.passing.up(layer, X, train.X, number=number)
@@ -182,24 +180,23 @@ def _fit_one_by_one(request: StackRequest) -> tuple[list[FittedLayer], bool]:
         X = passed
         if held_out is not None and X_held is not None:
             X_held = request.passing.up(layer, X_held, held_out.X, number=number)
-    top, interrupted = _fit_layer(request, len(request.layers), request.codec, X, X_held)
+    top, interrupted = _fit_layer(request, len(request.layers), X, X_held)
     return [*fitted, top], interrupted
 
 
 def _fit_layer(
-    request: StackRequest, number: int, codec: TargetCodec, X: Sequence[Array], X_held: Sequence[Array] | None
+    request: StackRequest, number: int, X: Sequence[Array], X_held: Sequence[Array] | None
 ) -> tuple[FittedLayer, bool]:
     """Fit a layer by itself to its inputs; True if Ctrl-C ended its learning early."""
-    layer, top = request.layers[number - 1], number == len(request.layers)
+    layer, codec = request.layers[number - 1], request.codec
     settings = layer.settings
     show_if_verbose(
         request.params["verbose"], f"layer {number} of {len(request.layers)}: {settings.hidden_units} units"
     )
 
     def as_layer(inputs: Sequence[Array], data: Dataset) -> Dataset:
-        per_step = data.per_step or not top
-        encoded = codec.encode(list(data.y) if top else targets_per_step(data), per_step)
-        return Dataset.place(inputs, encoded, codec.classes, per_step=per_step, dtype=settings.dtype)
+        encoded = codec.encode(list(data.y), True)
+        return Dataset.place(inputs, encoded, codec.classes, per_step=True, dtype=settings.dtype)
 
     def after_epoch(row: dict[str, float]) -> object:
         return None if request.callback is None else request.callback({"layer": number, **row})
@@ -229,18 +226,17 @@ def _fit_layer(
     return result, fitted.interrupted
 
 
-def _layer_data(request: StackRequest, X: Sequence[Array], data: Dataset, *, top: bool) -> Dataset:
-    """Return a layer's data, its targets in the units of the top layer."""
+def _layer_data(request: StackRequest, X: Sequence[Array], data: Dataset) -> Dataset:
+    """Return a layer's data, its targets encoded."""
     codec = request.codec
-    encoded = Dataset(X, codec.encode(list(data.y), data.per_step), codec.classes, data.per_step, data.dtype)
-    return encoded if top else replace(encoded, y=targets_per_step(encoded), per_step=True)
+    return Dataset(X, codec.encode(list(data.y), True), codec.classes, True, data.dtype)
 
 
 def _statistics(request: StackRequest, layers: Sequence[FittedLayer]) -> list[Statistics]:
     """Return the statistics of every layer at its current weights."""
     train = request.split.train
     return [
-        collect(layer.network.reservoir, _layer_data(request, X, train, top=layer is layers[-1]), layer.network.view)
+        collect(layer.network.reservoir, _layer_data(request, X, train), layer.network.view)
         for layer, X in zip(layers, request.passing.inputs(layers, train.X), strict=True)
     ]
 
@@ -249,8 +245,8 @@ def _learn_jointly(request: StackRequest, layers: Sequence[FittedLayer]) -> Trai
     """Let all layers learn at once."""
     params, softmax = request.params, request.passing.softmax
     train, held_out = request.split.train, request.split.held_out
-    data = _layer_data(request, train.X, train, top=True)
-    held = None if held_out is None else _layer_data(request, held_out.X, held_out, top=True)
+    data = _layer_data(request, train.X, train)
+    held = None if held_out is None else _layer_data(request, held_out.X, held_out)
     largest = max(layer.settings.hidden_units for layer in layers)
     plan = JointPlan(
         [layer.settings.learn for layer in layers],
@@ -307,7 +303,7 @@ def _finish(request: StackRequest, layers: list[FittedLayer]) -> list[FittedLaye
         layers = _solve_lower_readouts(request, layers)
 
     def top_data(data: Dataset) -> Dataset:
-        return _layer_data(request, request.passing.inputs(layers, data.X)[-1], data, top=True)
+        return _layer_data(request, request.passing.inputs(layers, data.X)[-1], data)
 
     top = layers[-1]
     task = top.settings.task()
@@ -335,7 +331,7 @@ def _solve_lower_readouts(request: StackRequest, layers: list[FittedLayer]) -> l
     solved: list[FittedLayer] = []
     for number, layer in enumerate(layers[:-1], 1):
         network = layer.network
-        s = collect(network.reservoir, _layer_data(request, X, train, top=False), network.view)
+        s = collect(network.reservoir, _layer_data(request, X, train), network.view)
         readout = replace(network.readout, U=solve(s, network.readout.ridge, intercept=True), statistics=None)
         layer = replace(layer, network=replace(network, readout=readout), codec=request.codec)
         X = request.passing.up(layer, X, train.X, number=number)

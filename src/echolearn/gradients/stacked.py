@@ -52,7 +52,6 @@ from echolearn.gradients.stacked_network import (
     LayerView,
     StackedNetwork,
     layer_outputs,
-    layer_targets,
     view_layer,
 )
 from echolearn.readout.network import probabilities
@@ -102,7 +101,6 @@ def stacked_gradients(
     batches: Sequence[Batch],
     n_out: int,
     *,
-    per_step: bool = True,
     full_pass: FullPass | None = None,
 ) -> StackedGradients:
     """Return E and its derivatives over these batches: of the squared error, or of the cross entropy.
@@ -111,7 +109,7 @@ def stacked_gradients(
     statistics of a layer, and later its dE/dU, into those of a full pass.
     """
     full_pass = full_pass or FullPass()
-    views, statistics, readouts = _forward(network, batches, n_out, per_step, full_pass)
+    views, statistics, readouts = _forward(network, batches, n_out, full_pass)
     top = len(network.layers) - 1
     found = _each(partial(_at_top, network, readouts[top]), views[top])
     gradients, dE_dV = [_sum(f[0] for f in found)], [_sum(f[3] for f in found)] if network.softmax else []
@@ -135,16 +133,16 @@ def stacked_gradients(
 
 
 def _forward(
-    network: StackedNetwork, batches: Sequence[Batch], n_out: int, per_step: bool, full_pass: FullPass
+    network: StackedNetwork, batches: Sequence[Batch], n_out: int, full_pass: FullPass
 ) -> tuple[list[list[LayerView]], list[Statistics], list[Array]]:
     """Return the views of the batches, the statistics and the readout of every layer."""
     views: list[list[LayerView]] = []
     statistics: list[Statistics] = []
     readouts: list[Array] = []
-    X, targets = [batch.X for batch in batches], [layer_targets(batch, per_step) for batch in batches]
+    X = [batch.X for batch in batches]
     for number, layer in enumerate(network.layers):
         top = number == len(network.layers) - 1
-        here = _each(partial(view_layer, layer), batches, X, [both[top] for both in targets])
+        here = _each(partial(view_layer, layer), batches, X)
         views.append(here)
         if network.softmax:
             readouts.append(layer.U)

@@ -11,12 +11,9 @@ from echolearn.readout.network import probabilities
 from echolearn.readout.view import Task, stack
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch
-from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.selection import Selection
 from echolearn.states.run import States, run
 from echolearn.validation import Array
-
-LayerTargets = tuple[Array, Array | None]  # packed targets, and their weights (None: 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,33 +63,14 @@ def passed_on(H: Array, Y: Array, X: Array, *, scale: Array, sees: str, softmax:
     return np.hstack([Y * scale.astype(Y.dtype), *beside])
 
 
-def view_layer(layer: Layer, batch: Batch, X: Array, targets: LayerTargets) -> LayerView:
+def view_layer(layer: Layer, batch: Batch, X: Array) -> LayerView:
     """Return the states of a layer for inputs X (K, n_in) in the order of `batch`, and what its readout sees."""
-    T, w = targets
-    batch = replace(batch, X=X, T=T, w=w)
+    assert batch.T is not None
+    T, batch = batch.T, replace(batch, X=X)
     states, selection = run(layer.reservoir, batch), layer.task.select(batch)
     seen = {"direct": layer.task.direct, "intercept": layer.task.intercept}
     H_c = stack(states.H, X, **seen)
     return LayerView(batch, states, selection, H_c, selection.take(H_c), selection.take(T))
-
-
-def layer_targets(batch: Batch, per_step: bool) -> tuple[LayerTargets, LayerTargets]:
-    """Return the targets of the lower layers, which always have one per step, and those of the top layer."""
-    assert batch.T is not None
-    top = batch.T, batch.w
-    if per_step:
-        return top, top
-    repeated = (None if M is None else np.concatenate([M[:live] for live in batch.active]) for M in top)
-    T, w = repeated
-    assert T is not None
-    return (T, w), top
-
-
-def targets_per_step(data: Dataset) -> list[Array]:
-    """Return one target per step; the single target of a sequence is repeated."""
-    if data.per_step:
-        return list(data.y)
-    return [np.repeat(np.asarray(y)[None], len(x), axis=0) for x, y in zip(data.X, data.y, strict=True)]
 
 
 def scale_to_one(X: list[Array], columns: int) -> Array:
@@ -110,11 +88,11 @@ def layer_outputs(network: StackedNetwork, layer: Layer, U: Array, view: LayerVi
     return passed_on(view.states.H, Y, X, scale=layer.scale, sees=network.sees, softmax=network.softmax)
 
 
-def stacked_outputs(network: StackedNetwork, batch: Batch, per_step: bool) -> tuple[Array, Array, Array | None]:
+def stacked_outputs(network: StackedNetwork, batch: Batch) -> tuple[Array, Array, Array | None]:
     """Return the outputs of the top layer, its targets and their weights, at the frames that carry targets."""
-    X, (below, at_top) = batch.X, layer_targets(batch, per_step)
+    X = batch.X
     for layer in network.layers[:-1]:
-        X = layer_outputs(network, layer, layer.U, view_layer(layer, batch, X, below), batch.X)
+        X = layer_outputs(network, layer, layer.U, view_layer(layer, batch, X), batch.X)
     top = network.layers[-1]
-    view = view_layer(top, batch, X, at_top)
+    view = view_layer(top, batch, X)
     return view.H_s @ top.U.astype(X.dtype), view.T, view.w

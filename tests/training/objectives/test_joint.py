@@ -38,7 +38,7 @@ def test_running_values_of_equal_batches_are_those_of_a_full_pass(batches, seed)
 
 def test_full_batch_epochs_take_the_exact_gradient():
     """However many epochs there were, statistics and P are those of the current weights."""
-    _, X, labels, layers, how, _, _ = draw(0)
+    _, X, labels, layers, how, _ = draw(0)
     data = Dataset(X, labels, N_OUT, True, np.dtype(float))
     plan = JointPlan(["both"] * len(layers), [True] * len(layers), 1e-3, 5, None)
     zeros = [Statistics.zeros(1, 1)] * len(layers)  # forgotten at once
@@ -51,9 +51,9 @@ def test_full_batch_epochs_take_the_exact_gradient():
         objective.step(everything, 0.0)
     now = objective.network
     assert (now.layers[0].reservoir.W != layers[0].reservoir.W).any()
-    exact = stacked_gradients(now, two_batches(X, labels, True), N_OUT)
+    exact = stacked_gradients(now, two_batches(X, labels), N_OUT)
     objective.running.share = 1.0
-    batches = two_batches(X, labels, True)
+    batches = two_batches(X, labels)
     found = stacked_gradients(now, batches, N_OUT, full_pass=objective.running)
     for a, b in zip(exact.gradients, found.gradients, strict=True):
         np.testing.assert_allclose(a.W, b.W, rtol=1e-9, atol=1e-12)
@@ -91,10 +91,10 @@ def squared(Y, T):
 
 def objective(seed=0, *, softmax, batch_size=3, held_out=None, epochs=4):
     """Return the objective of a stack of random layers, with statistics of random states."""
-    _, X, labels, layers, how, _, per_step = draw(seed)
-    data = Dataset(X, labels, N_OUT, per_step, np.dtype(float))
+    _, X, labels, layers, how, _ = draw(seed)
+    data = Dataset(X, labels, N_OUT, True, np.dtype(float))
     network = StackedNetwork(layers, how["sees"], softmax=False)
-    readouts = stacked_gradients(network, two_batches(X, labels, per_step), N_OUT, per_step=per_step).readouts
+    readouts = stacked_gradients(network, two_batches(X, labels), N_OUT).readouts
     layers = [replace(layer, U=U) for layer, U in zip(layers, readouts, strict=True)]
     statistics = []
     for layer in layers:
@@ -121,8 +121,8 @@ def weights_of(network):
 @pytest.mark.parametrize("softmax", [False, True])
 def test_the_validation_error_is_that_of_the_outputs_at_the_top(softmax):
     o = objective(softmax=softmax, held_out=[1, 4, 6])
-    expected = [squared(*stacked_outputs(o.network, o.held_out.batch([i]), True)[:2]) for i in range(3)]
-    targets = sum(len(stacked_outputs(o.network, o.held_out.batch([i]), True)[1]) for i in range(3))
+    expected = [squared(*stacked_outputs(o.network, o.held_out.batch([i]))[:2]) for i in range(3)]
+    targets = sum(len(stacked_outputs(o.network, o.held_out.batch([i]))[1]) for i in range(3))
     assert o.validation_error() == pytest.approx(sum(expected) / targets)
     result = run_epochs(o, Schedule(2), rng=np.random.default_rng(0))
     assert [set(row) for row in result.history] == [{"epoch", "error", "valid_error"}] * 2
@@ -131,7 +131,7 @@ def test_the_validation_error_is_that_of_the_outputs_at_the_top(softmax):
 def test_softmax_readouts_take_preconditioned_steps_slower_below_the_top():
     o = objective(softmax=True, batch_size=None)
     before = [layer.U for layer in o.network.layers]
-    found = stacked_gradients(o.network, two_batches(o.data.X, o.data.y, True), N_OUT)
+    found = stacked_gradients(o.network, two_batches(o.data.X, o.data.y), N_OUT)
     o.step(np.arange(len(o.data.X)), 0.0)
     for number, (U, layer) in enumerate(zip(before, o.network.layers, strict=True)):
         G = o.running.kept[f"{number}.sums"].G / 50

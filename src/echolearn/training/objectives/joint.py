@@ -155,7 +155,7 @@ class StackedObjective:
         lengths, data = self.data.lengths, self.data
         self.running.share = float(lengths[which].sum() / lengths.sum())
         batches = [data.batch(part) for part in split_evenly(which, lengths, 2)]
-        found = stacked_gradients(self.network, batches, data.n_out, per_step=data.per_step, full_pass=self.running)
+        found = stacked_gradients(self.network, batches, data.n_out, full_pass=self.running)
         self._update(found, 1 - STEP_FALL_SHARE * done / self.plan.epochs)
         return found.loss, found.n
 
@@ -189,7 +189,7 @@ class StackedObjective:
         """Return the mean of loss(Y, T) per target, for the outputs Y of the top layer."""
 
         def errors_of(which: Array) -> tuple[float, float]:
-            return sum_of_errors(self.loss, *stacked_outputs(network, data.batch(which), data.per_step))
+            return sum_of_errors(self.loss, *stacked_outputs(network, data.batch(which)))
 
         parts = list(map_in_order(errors_of, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))
         return sum(e for e, _ in parts) / sum(n for _, n in parts)
