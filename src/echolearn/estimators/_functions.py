@@ -195,9 +195,13 @@ def stream(
     """
     if isinstance(model, (ESNClassifier, ESNRegressor)):
         return model.stream(online=online, warm_up=warm_up)
-    steps, (_, network) = _taken_apart(model)
+    alone = isinstance(model, (SequenceEstimator, ESNForecaster, StackedEstimator))
+    steps, (_, network) = ([], ("", model)) if alone else _taken_apart(model)
     if not isinstance(network, (ESNClassifier, ESNRegressor)):
-        raise TypeError(f"{type(network).__name__} has no stream; a pipeline that streams ends in a single network.")
+        raise TypeError(
+            f"{type(network).__name__} has no stream: an ESNClassifier or ESNRegressor streams, alone or at the end of "
+            "a pipeline."
+        )
     for _, step in steps:
         transformer_parts(_inner(step))  # refuses those whose answer to one frame may depend on others
     if warm_up is not None and not isinstance(warm_up, str):
