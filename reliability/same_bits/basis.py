@@ -255,7 +255,7 @@ def arrays_of(path: Path) -> dict[str, Any]:
     facts = json.loads(about)
     for prefix, its in _networks(facts):
         present = {former: kind for kind, former in FORMER_KINDS.items()}
-        if not its["per_step"] and its["estimator"] in present:
+        if not its.get("per_step", True) and its["estimator"] in present:
             its["estimator"] = present[its["estimator"]]
         if "seconds" in its["history_columns"]:
             found[f"{prefix}history"][:, its["history_columns"].index("seconds")] = 0
