@@ -26,8 +26,8 @@ from echolearn.display.progress import clock
 from echolearn.estimators import (
     ESNClassifier,
     ESNForecaster,
-    ESNRegressor,
     FrameWise,
+    SeriesClassifier,
     StackedClassifier,
     StackedRegressor,
 )
@@ -110,9 +110,9 @@ def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
         method = model.method_.replace("_", " ")
         return [f"forecasts of {counted(len(model.target_mean_), 'value')} per step, method {method}, {season}"]
     each = f"one answer per {'step' if model.per_step_ else 'sequence'}"
-    if isinstance(model, (ESNClassifier, StackedClassifier)):
+    if isinstance(model, (ESNClassifier, SeriesClassifier, StackedClassifier)):
         return [_listed(len(model.classes_), "class", [str(label) for label in model.classes_], "classes"), each]
-    top = model if isinstance(model, ESNRegressor) else model.layers_[-1]
+    top = model.layers_[-1] if isinstance(model, StackedRegressor) else model
     return [counted(len(top.target_mean_), "value"), each]
 
 
@@ -120,7 +120,7 @@ def _network_lines(model: SingleEstimator) -> list[str]:
     """Return weights, readout and training of one network."""
     network, history = model.model_.network, model.history_
     reservoir = network.reservoir
-    learned = LEARNED[model.learn if history else "none"]
+    learned = LEARNED[getattr(model, "learn", "none") if history else "none"]
     kind = "softmax" if network.readout.softmax else "ridge regression"
     lines = [
         f"learned: {learned}; readout: {kind}, ridge {network.readout.ridge:.3g}; activation: {reservoir.activation}",
