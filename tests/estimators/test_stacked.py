@@ -62,14 +62,13 @@ def test_the_layer_above_sees_what_the_one_below_answers():
         np.testing.assert_allclose(by_hand, P, atol=1e-5)
 
 
-def test_one_target_per_sequence():
+def test_one_target_per_series_is_refused():
     X, up = toys.rising()
-    stack = classifier().fit(X, up)
-    assert stack.predict(X).shape == (len(X),)
-    assert stack.score(X, up) > 0.9
-    values = np.array([[x.mean(), x[-1, 0]] for x in X])
-    stack = regressor().fit(X, list(values))
-    assert stack.predict(X).shape == values.shape
+    found = r"y has one target for each of the 40 sequences of X; Stacked\w+ learns one target per step."
+    with pytest.raises(ValueError, match=rf"{found} Use SeriesClassifier for one target per series"):
+        classifier().fit(X, up)
+    with pytest.raises(ValueError, match=rf"{found} Use SeriesRegressor for one target per series"):
+        regressor().fit(X, [x.mean() for x in X])
 
 
 def test_joint_learning_lowers_the_error():

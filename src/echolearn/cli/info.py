@@ -111,7 +111,7 @@ def _answers(model: SingleEstimator | StackEstimator) -> list[str]:
 def _network_lines(model: SingleEstimator) -> list[str]:
     network, history = model.model_.network, model.history_
     reservoir = network.reservoir
-    learned = LEARNED[model.learn if history else "none"]
+    learned = LEARNED[getattr(model, "learn", "none") if history else "none"]
     kind = "softmax" if network.readout.softmax else "ridge regression"
     lines = [
         f"learned: {learned}; readout: {kind}, ridge {network.readout.ridge:.3g}; activation: {reservoir.activation}",

@@ -1,4 +1,4 @@
-"""Shared parts of the sequence estimators: opening data, views of the fitted network, answers in the form of X."""
+"""Shared parts of the sequence estimators: opening data, views of the fitted network, answers and their scores."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from echolearn import cluster, runtime
 from echolearn.estimators._display import ExportMixin, FittedFacts, NotebookMixin, PlotMixin, network_facts
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.advice.after import look_for_cold_start
 from echolearn.fitting.advice.baselines import Labelled, labelled
-from echolearn.fitting.advice.before import explained_swap
-from echolearn.fitting.codecs import TargetCodec, ValueCodec
-from echolearn.fitting.data import TargetRule, Weighing, check_kind, check_names
+from echolearn.fitting.advice.before import explained_swap, warn_of_whole_labels
+from echolearn.fitting.advice.scores import check_comparable, warn_of_poor_labels, warn_of_poor_values
+from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, TargetCodec, ValueCodec, is_label_sets
+from echolearn.fitting.data import ClassWeight, FitData, TargetRule, Weighing, check_kind, check_names
 from echolearn.fitting.fit import add_sequences, known_statistics
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import (
@@ -32,7 +35,7 @@ from echolearn.fitting.model import (
     warn_of_runaway,
 )
 from echolearn.fitting.parameters import GroupedSettings, flat_settings
-from echolearn.fitting.settings import NetworkSettings
+from echolearn.fitting.settings import NetworkSettings, check_each
 from echolearn.modelfile.layout import Facts
 from echolearn.persistence.save import plan_of, save_model
 from echolearn.readout.network import Network, hidden_states
@@ -115,7 +118,7 @@ class ModelViews:
     def _fitted_facts(self) -> FittedFacts:
         if not hasattr(self, "model_"):
             return []
-        return network_facts(self.model_.network, self.model_.history, self.model_.settings.get("learn", "none"))
+        return network_facts(self.model_.network, self.model_.history, self.model_.settings.get("learn"))
 
 
 class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, GroupedSettings):
@@ -398,3 +401,165 @@ class StepEstimator(SequenceEstimator):
         targets = rule.open(y, given, sample_weight)
         self.model_ = add_sequences(self.model_, settings, given, targets, class_weights)
         return self
+
+
+# ---------------- Labels, per step or per series
+
+
+class LabelEstimator(ClassifierMixin, SequenceEstimator):
+    """A classifier of sequences: how labels are encoded, decoded and scored."""
+
+    ignore_label: object
+    class_weight: ClassWeight
+
+    @property
+    def codec_(self) -> ClassCodec | LabelSetCodec:
+        """How labels are encoded."""
+        codec = self.model_.codec
+        assert isinstance(codec, (ClassCodec, LabelSetCodec))
+        return codec
+
+    @property
+    def classes_(self) -> Array:
+        """The labels, sorted."""
+        return self.codec_.labels
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _rule(self) -> TargetRule:
+        """Return which labels are ignored, and what the classes weigh."""
+        check_each({"ignore_label": self.ignore_label, "class_weight": self.class_weight})
+        return TargetRule(ignore_label=self.ignore_label, class_weight=self.class_weight)
+
+    def _labels(self, X: SequencesLike, lengths: ArrayLike | None, warm_up: SequencesLike = None) -> Answers:
+        """Return the most likely labels."""
+        check_is_fitted(self)
+        return self._answer(X, lengths, self.codec_.decode, warm_up, names=self._target_names())
+
+    def _decisions(self, X: SequencesLike, lengths: ArrayLike | None, warm_up: SequencesLike = None) -> Answers:
+        """Return the outputs of the readout; for two classes their difference, for labels the distance from 1/2."""
+        check_is_fitted(self)
+        if isinstance(self.codec_, LabelSetCodec):
+            return self._answer(X, lengths, lambda Y: Y - 0.5, names=self._label_names())
+        if len(self.classes_) == 2:
+            return self._answer(X, lengths, lambda Y: Y[:, 1] - Y[:, 0], warm_up)
+        return self._answer(X, lengths, np.asarray, warm_up, names=self._label_names())
+
+    def _probabilities(
+        self, X: SequencesLike, lengths: ArrayLike | None, warm_up: SequencesLike = None, *, log: bool = False
+    ) -> Answers:
+        """Return the probabilities of the classes, or their logarithms."""
+        check_is_fitted(self)
+        codec, softmax = self.codec_, self.network_.readout.softmax
+
+        def decode(Y: Array) -> Array:
+            P = codec.probabilities(Y, softmax)
+            return np.log(P) if log else P
+
+        with np.errstate(divide="ignore"):
+            return self._answer(X, lengths, decode, warm_up, names=self._label_names())
+
+    def _label_names(self) -> list[Hashable]:
+        """Return the names of the columns of probabilities: the classes, or the names of several labels."""
+        several = isinstance(self.codec_, LabelSetCodec) and len(self._target_names()) == len(self.classes_)
+        return list(self._target_names()) if several else list(self.classes_.tolist())
+
+    def _accuracy(
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        lengths: ArrayLike | None,
+        *,
+        sample_weight: object,
+        warm_up: SequencesLike = None,
+    ) -> float:
+        """Return the share of correct labels, or of rows of labels that are entirely correct."""
+        true, predicted, w = self._compare(X, y, lengths, self._rule(), warm_up=warm_up, sample_weight=sample_weight)
+        if isinstance(self.codec_, LabelSetCodec):
+            if true.shape != predicted.shape:
+                raise ValueError(f"y has shape {true.shape}; expected rows of labels, {predicted.shape}.")
+            right = (predicted == true).all(axis=1)
+        else:
+            true = column_or_1d(true)
+            check_comparable(true, self.classes_)
+            right = predicted == true
+        if self.class_weight is None:  # weights give up some accuracy for the rare classes
+            warn_of_poor_labels(true, right, w)
+        return float(np.average(right, weights=w))
+
+
+def label_encoding(
+    data: FitData, rule: TargetRule, labels: Array | None = None
+) -> tuple[ClassCodec | LabelSetCodec, Weighing]:
+    """Return how labels are encoded, and what they weigh; labels: all classes, if y may lack some."""
+    known = data.targets.known()
+    codec: ClassCodec | LabelSetCodec
+    if is_label_sets(concatenate_targets(known, data.per_step)):
+        codec = LabelSetCodec.of(known, data.per_step)
+    else:
+        codec = ClassCodec.of(known, data.per_step, labels, weighted=rule.class_weight is not None)
+        if data.per_step:
+            warn_of_whole_labels(known, data.given)
+    return codec, (rule, rule.class_weights(codec, codec.labels, data.targets))
+
+
+# ---------------- Values, per step or per series
+
+
+RULE = TargetRule(values=True)  # NaN in y: there is no target
+
+
+class ValueEstimator(RegressorMixin, SequenceEstimator):
+    """A regressor of sequences: how values are encoded, decoded and scored."""
+
+    dtype: str
+
+    @property
+    def codec_(self) -> ValueCodec:
+        """How values are encoded."""
+        codec = self.model_.codec
+        assert isinstance(codec, ValueCodec)
+        return codec
+
+    @property
+    def target_mean_(self) -> Array:
+        """The mean of each target."""
+        return self.codec_.mean
+
+    @property
+    def target_scale_(self) -> Array:
+        """The standard deviation of each target."""
+        return self.codec_.scale
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _codec_for(self, data: FitData) -> ValueCodec:
+        return ValueCodec.of(data.targets.known(), data.per_step, self.dtype)
+
+    def _values(self, X: SequencesLike, lengths: ArrayLike | None, warm_up: SequencesLike = None) -> Answers:
+        """Return the predicted values."""
+        check_is_fitted(self)
+        return self._answer(X, lengths, self.codec_.decode, warm_up, names=self._target_names())
+
+    def _r2(
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        lengths: ArrayLike | None,
+        *,
+        sample_weight: object,
+        warm_up: SequencesLike = None,
+    ) -> float:
+        """Return R², averaged over outputs."""
+        true, predicted, w = self._compare(X, y, lengths, RULE, warm_up=warm_up, sample_weight=sample_weight)
+        if true.dtype.kind not in "fiub" or true.size != predicted.size:
+            raise ValueError(f"y holds {true.dtype} of shape {true.shape}; expected numbers, {predicted.shape}.")
+        r2 = float(r2_score(true.reshape(predicted.shape), predicted, sample_weight=w))
+        warn_of_poor_values(r2, np.ones(len(predicted)) if w is None else w)
+        return r2

@@ -13,8 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn import cluster
-from echolearn.estimators._base import StepEstimator, store_parameters
-from echolearn.estimators._labels import LabelEstimator, label_encoding
+from echolearn.estimators._base import LabelEstimator, StepEstimator, label_encoding, store_parameters
 from echolearn.fitting.data import ClassWeight, OpenedTargets, Validation
 from echolearn.fitting.fit import fit_model, open_fit
 from echolearn.fitting.parameters import Parameters, flat_settings, merged_settings

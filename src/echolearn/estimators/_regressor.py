@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn import cluster
-from echolearn.estimators._base import StepEstimator, store_parameters
-from echolearn.estimators._values import RULE, ValueEstimator
+from echolearn.estimators._base import RULE, StepEstimator, ValueEstimator, store_parameters
 from echolearn.fitting.data import Validation
 from echolearn.fitting.fit import fit_model, open_fit
 from echolearn.fitting.parameters import DRAWING, REGRESSION_LEARNING, Parameters

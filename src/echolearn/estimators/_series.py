@@ -8,9 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echolearn.estimators._base import store_parameters
-from echolearn.estimators._labels import LabelEstimator, label_encoding
-from echolearn.estimators._values import RULE, ValueEstimator
+from echolearn.estimators._base import RULE, LabelEstimator, ValueEstimator, label_encoding, store_parameters
 from echolearn.fitting.data import ClassWeight
 from echolearn.fitting.fit import fit_series, open_series
 from echolearn.fitting.parameters import Parameters
