@@ -2,9 +2,10 @@
 
     python -m benchmarks.layouts
 
-Every layout is made from the same sequences, fitted by a small network, and compared with the fit to a plain list of
-(steps, features) arrays: the same readout and the same answers mean that it was read right. `LAYOUTS` is the table;
-tests/sequences/test_layouts.py checks every row of it.
+Every layout is made from the same sequences, fitted by a small `ESNClassifier` if it has one label per step and by a
+`SeriesClassifier` if it has one per series, and compared with the fit to a plain list of (steps, features) arrays: the
+same readout and the same answers mean that it was read right. `LAYOUTS` is the table; tests/sequences/test_layouts.py
+checks every row of it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from echolearn import ESNClassifier
+from echolearn import ESNClassifier, SeriesClassifier
 from echolearn.exceptions import InputWarning
 
 SMALL = {"hidden_units": 5, "reservoir": {"connections": 2}, "learn": "none", "readout": "ridge", "ridge": 1.0}
@@ -103,10 +104,11 @@ SINGLE = [x[:, :1] for x in EQUAL]
 SINGLE_RAGGED = [x[:, :1] for x in RAGGED]
 ONE = [waves([200], seed=2)[0]]
 NOISE = [np.random.default_rng(3).standard_normal((200, 10))]
+SQUARE = list(np.random.default_rng(7).standard_normal((6, 9, 9)))
+SHORT = [np.random.default_rng(8).standard_normal((n, 9)) for n in (3, 4, 5, 6, 7, 8) * 2]  # fewer steps than features
 SPECTRA = [np.cumsum(np.cumsum(np.random.default_rng(4).standard_normal((200, 40)), axis=0), axis=1) / 100]
 LABELS = [("low", "high")[i % 2] for i in range(CASES)]
 IDS = [f"case {i}" for i in range(CASES)]
-MIX = np.random.default_rng(6).standard_normal((CHANNELS, 20))
 DATES = pd.date_range("2024-01-01", periods=200, freq="h")
 
 
@@ -187,7 +189,8 @@ class Layout:
     """A way in which data come.
 
     make: X and y. like: the sequences and the targets that must be read. more: `layout` or `lengths`. expected: RIGHT,
-    WARNED or REFUSED; words: in the warning or the error. answer: the type of predictions.
+    WARNED or REFUSED; words: in the warning or the error. answer: the type of predictions. series: whether there is one
+    label per series, which a `SeriesClassifier` learns.
     """
 
     name: str
@@ -197,27 +200,33 @@ class Layout:
     words: str = ""
     answer: type = list
     more: dict[str, Any] = field(default_factory=dict)
+    series: bool = True
 
 
 def right(name: str, make: Callable[[], tuple[Any, Any]], like: Any, answer: type = np.ndarray, **more: Any) -> Layout:
     """Return a layout that is read without a word."""
-    return Layout(name, make, like, RIGHT, answer=answer, more=more)
+    return Layout(name, make, like, RIGHT, answer=answer, more=more, series=_per_series(like))
 
 
 def said(name: str, make: Callable[[], tuple[Any, Any]], like: Any, words: str, answer: type = np.ndarray) -> Layout:
     """Return a layout that is read with a warning."""
-    return Layout(name, make, like, WARNED, words, answer)
+    return Layout(name, make, like, WARNED, words, answer, series=_per_series(like))
 
 
-def refused(name: str, make: Callable[[], tuple[Any, Any]], words: str, **more: Any) -> Layout:
+def refused(name: str, make: Callable[[], tuple[Any, Any]], words: str, *, series: bool = True, **more: Any) -> Layout:
     """Return a layout that is refused."""
-    return Layout(name, make, None, REFUSED, words, more=more)
+    return Layout(name, make, None, REFUSED, words, more=more, series=series)
+
+
+def _per_series(like: tuple[list[Any], list[Any]]) -> bool:
+    """Return whether there is one label per series."""
+    return np.ndim(like[1][0]) == 0
 
 
 A, R, S, SR = (EQUAL, LABELS), (RAGGED, LABELS), (SINGLE, LABELS), (SINGLE_RAGGED, LABELS)
 AS, RS, SRS, ONES = ((X, steps_of(X)) for X in (EQUAL, RAGGED, SINGLE_RAGGED, ONE))
-HALVES = (np.array_split(ONE[0], 4), np.array_split(steps_of(ONE)[0], 4))
-TF, CF, ROWS = "layout='time_first'", "layout='channels_first'", "layout='rows'"
+BY_NAME = tuple([values[i] for i in np.argsort(IDS)] for values in R)  # a draw of units sees series in their order
+TF, CF = "layout='time_first'", "layout='channels_first'"
 
 
 def _noisy_rows() -> Any:
@@ -244,8 +253,10 @@ ARRAYS = [
     right("nested lists", lambda: ([x.tolist() for x in RAGGED], LABELS), R),
     right("3-D array (cases, steps, features)", lambda: (np.stack(EQUAL), np.array(LABELS)), A),
     right("3-D array, labels (cases, steps)", lambda: (np.stack(EQUAL), np.stack(AS[1])), AS),
-    said(
-        "aeon numpy3D (cases, channels, timepoints)", lambda: (np.stack(EQUAL).swapaxes(1, 2), np.array(LABELS)), A, TF
+    refused(
+        "aeon numpy3D (cases, channels, timepoints)",
+        lambda: (np.stack(EQUAL).swapaxes(1, 2), np.array(LABELS)),
+        f"Set {TF} or {CF}",
     ),
     right(
         "aeon numpy3D, layout='channels_first'",
@@ -256,13 +267,30 @@ ARRAYS = [
     right("aeon numpy3D, labels per timepoint", lambda: (np.stack(EQUAL).swapaxes(1, 2), np.stack(AS[1])), AS),
     right("aeon numpy3D of one channel (cases, 1, timepoints)", lambda: (np.stack(SINGLE).swapaxes(1, 2), LABELS), S),
     right("aeon list of (channels, timepoints) of different lengths", lambda: ([x.T for x in RAGGED], LABELS), R),
-    said("aeon list of (channels, timepoints) of one length", lambda: ([x.T for x in EQUAL], LABELS), A, TF),
+    refused(
+        "aeon list of (channels, timepoints) of one length", lambda: ([x.T for x in EQUAL], LABELS), f"{TF} or {CF}"
+    ),
+    right(
+        "aeon list of one length, layout='channels_first'",
+        lambda: ([x.T for x in EQUAL], LABELS),
+        A,
+        layout="channels_first",
+    ),
     right("aeon list, labels per timepoint", lambda: ([x.T for x in RAGGED], RS[1]), RS, list),
-    said("UCR 2-D (cases, timepoints), one label per row", lambda: (np.stack(SINGLE)[:, :, 0], LABELS), S, TF),
+    right("UCR 2-D (cases, timepoints), one label per row", lambda: (np.stack(SINGLE)[:, :, 0], LABELS), S),
     right("UCR 2-D, layout='rows'", lambda: (np.stack(SINGLE)[:, :, 0], LABELS), S, layout="rows"),
-    said("UCR 2-D of different lengths, NaN behind them", lambda: (padded(SINGLE_RAGGED)[:, :, 0], LABELS), SR, TF),
-    refused("UCR 2-D of noise, more columns than rows", _noisy_rows, ROWS),
-    said("UCR 2-D as lists of numbers", lambda: (np.stack(SINGLE)[:, :, 0].tolist(), LABELS), S, TF),
+    right("UCR 2-D of different lengths, NaN behind them", lambda: (padded(SINGLE_RAGGED)[:, :, 0], LABELS), SR),
+    right("UCR 2-D of noise, more columns than rows", _noisy_rows, ([x[:, None] for x in _noisy_rows()[0]], LABELS)),
+    right(
+        "UCR 2-D, as many columns as rows",
+        lambda: (np.stack(SINGLE)[:, :CASES, 0], LABELS),
+        ([x[:CASES] for x in SINGLE], LABELS),
+    ),
+    right("UCR 2-D as lists of numbers", lambda: (np.stack(SINGLE)[:, :, 0].tolist(), LABELS), S),
+    refused("UCR 2-D turned (timepoints, cases)", lambda: (np.stack(SINGLE)[:, :, 0].T, LABELS), "Pass X.T"),
+    refused(
+        "UCR 2-D, labels per timepoint", lambda: (np.stack(SINGLE)[:, :, 0], np.stack(steps_of(SINGLE))), "Use ESN"
+    ),
     right("one series (steps, features), labels per step", lambda: (ONE[0], ONES[1][0]), ONES),
     right(
         "one series of 10 features of noise, labels per step",
@@ -274,20 +302,49 @@ ARRAYS = [
         lambda: (SPECTRA[0], steps_of(SPECTRA)[0]),
         (SPECTRA, steps_of(SPECTRA)),
     ),
-    refused("one series (channels, timepoints), labels per timepoint", lambda: (ONE[0].T, ONES[1][0]), "X.T"),
-    refused("one 1-D series", lambda: (ONE[0][:, 0], ONES[1][0]), "X[:, None]"),
+    refused(
+        "one series (channels, timepoints), labels per timepoint", lambda: (ONE[0].T, ONES[1][0]), "X.T", series=False
+    ),
+    refused("one 1-D series", lambda: (ONE[0][:, 0], ONES[1][0]), "X[:, None]", series=False),
     right("list of 1-D series of different lengths", lambda: ([x[:, 0] for x in SINGLE_RAGGED], LABELS), SR),
     right("list of 1-D series of one length", lambda: ([x[:, 0] for x in SINGLE], LABELS), S),
     right("list of 1-D series, labels per step", lambda: ([x[:, 0] for x in SINGLE_RAGGED], SRS[1]), SRS, list),
     right("lists of numbers of different lengths", lambda: ([x[:, 0].tolist() for x in SINGLE_RAGGED], LABELS), SR),
-    refused("list of short 1-D arrays: series, or steps?", lambda: (list(NOISE[0][:12, :3]), LABELS), "numpy.array(X)"),
-    refused("more features than steps, of noise (12, 5, 9)", lambda: (NOISE[0][:54].reshape(12, 5, 9), LABELS), CF),
-    said(
-        "more features than steps, but smooth in time (12, 10, 20)",
-        lambda: (np.stack([x[:10] @ MIX for x in EQUAL]), LABELS),
-        ([x[:10] @ MIX for x in EQUAL], LABELS),
-        CF,
+    right(
+        "list of short 1-D arrays, one label each",
+        lambda: (list(NOISE[0][:12, :3]), LABELS),
+        ([x[:, None] for x in NOISE[0][:12, :3]], LABELS),
     ),
+    refused(
+        "list of 1-D arrays for a network with labels per step: series, or steps?",
+        lambda: (list(NOISE[0][:12, :3]), LABELS),
+        "numpy.array(X)",
+        series=False,
+    ),
+    refused(
+        "list of 1-D features, labels per step", lambda: (list(ONE[0].T), ONES[1][0]), "column_stack", series=False
+    ),
+    refused("more features than steps (12, 5, 9)", lambda: (NOISE[0][:54].reshape(12, 5, 9), LABELS), f"{TF} or {CF}"),
+    right(
+        "more features than steps (12, 5, 9), layout='time_first'",
+        lambda: (NOISE[0][:54].reshape(12, 5, 9), LABELS),
+        (list(NOISE[0][:54].reshape(12, 5, 9)), LABELS),
+        layout="time_first",
+    ),
+    said(
+        "as many features as steps (6, 9, 9), labels per step",
+        lambda: (np.stack(SQUARE), np.stack(steps_of(SQUARE))),
+        (SQUARE, steps_of(SQUARE)),
+        f"Set {TF} to say so, or {CF}",
+    ),
+    refused("one label per series for a network with labels per step", lambda: A, "Use SeriesClassifier", series=False),
+    refused(
+        "aeon numpy3D, one label per case, for a network with labels per step",
+        lambda: (np.stack(EQUAL).swapaxes(1, 2), LABELS),
+        "Use SeriesClassifier",
+        series=False,
+    ),
+    refused("labels per step for a classifier of series", lambda: AS, "Use ESNClassifier"),
     right(
         "joined 2-D array with lengths=", lambda: (np.concatenate(RAGGED), LABELS), R, lengths=[len(x) for x in RAGGED]
     ),
@@ -302,6 +359,11 @@ ARRAYS = [
         "3-D array (cases, channels, timepoints), NaN behind the ends",
         lambda: (padded(RAGGED).swapaxes(1, 2), LABELS),
         R,
+    ),
+    refused(
+        "3-D array of more features than steps, NaN behind the ends",
+        lambda: (padded(SHORT), LABELS),
+        f"{TF} or {CF}",
     ),
     right(
         "masked 3-D array, masked behind the ends",
@@ -353,7 +415,12 @@ CONTAINERS = [
     right(
         "dictionary id -> 1-D series", lambda: ({i: x[:, 0] for i, x in zip(IDS, SINGLE, strict=True)}, LABELS), S, dict
     ),
-    refused("dictionary of columns", lambda: (dict(zip("abc", ONE[0].T, strict=True)), ONES[1][0]), "column_stack"),
+    refused(
+        "dictionary of columns",
+        lambda: (dict(zip("abc", ONE[0].T, strict=True)), ONES[1][0]),
+        "column_stack",
+        series=False,
+    ),
     refused("dictionary, labels of other ids", lambda: (dict(zip(IDS, RAGGED, strict=True)), {"x": 1}), "other keys"),
 ]
 
@@ -378,12 +445,12 @@ TABLES = [
         "labels with another index",
         lambda: (dated(ONE[0]), pd.Series(ONES[1][0], DATES + pd.Timedelta("1h"))),
         "y.to_numpy()",
+        series=False,
     ),
-    said(
+    right(
         "UCR data frame, one series per row",
         lambda: (pd.DataFrame(np.stack(SINGLE)[:, :, 0], index=IDS), pd.Series(LABELS, IDS)),
         S,
-        TF,
         pd.Series,
     ),
     right(
@@ -402,19 +469,25 @@ TABLES = [
     said(
         "pandas panel, rows in any order",
         lambda: (panel(RAGGED).iloc[::-1].sort_index(level=0, sort_remaining=False), pd.Series(LABELS, IDS)),
-        R,
+        BY_NAME,
         "sorted",
         pd.Series,
     ),
     refused(
-        "pandas panel (time, instance)", lambda: (panel(RAGGED).swaplevel(), np.concatenate(RS[1])), "X.swaplevel()"
+        "pandas panel (time, instance)",
+        lambda: (panel(RAGGED).swaplevel(), np.concatenate(RS[1])),
+        "X.swaplevel()",
+        series=False,
     ),
     refused(
         "pandas panel, two rows for one time", lambda: (pd.concat([panel(RAGGED), panel(RAGGED)]), LABELS), "groupby"
     ),
     right("sktime nested_univ", lambda: (nested(RAGGED), pd.Series(LABELS, IDS)), R, pd.Series),
     right(
-        "long data frame with id and time, labels by id", lambda: (long(RAGGED), pd.Series(LABELS, IDS)), R, pd.Series
+        "long data frame with id and time, labels by id",
+        lambda: (long(RAGGED), pd.Series(LABELS, IDS)),
+        BY_NAME,
+        pd.Series,
     ),
     right("long data frame with id and time, labels per row", lambda: (long(RAGGED), _long_labels()), RS, pd.Series),
     refused("long data frame, one row per value", lambda: (long(RAGGED).melt(["id", "time"]), LABELS), "X.pivot("),
@@ -423,6 +496,7 @@ TABLES = [
         "data frame with a column of dates",
         lambda: (dated(ONE[0]).rename_axis("date").reset_index(), ONES[1][0]),
         "X.set_index('date')",
+        series=False,
     ),
     said(
         "data frame with a column of time",
@@ -431,7 +505,7 @@ TABLES = [
         "X.set_index('time')",
         pd.Series,
     ),
-    refused("Series", lambda: (pd.Series(ONE[0][:, 0]), ONES[1][0]), "X.to_frame()"),
+    refused("Series", lambda: (pd.Series(ONE[0][:, 0]), ONES[1][0]), "X.to_frame()", series=False),
     right(
         "list of data frames, labels per step",
         lambda: ([pd.DataFrame(x) for x in RAGGED], [pd.Series(y) for y in RS[1]]),
@@ -467,9 +541,10 @@ class Seen:
     answer: type | None = None
 
 
-def fitted(X: Any, y: Any, layout: str = "auto", lengths: Any = None) -> tuple[Any, Any]:
-    """Return a small network that is fitted to data, and its answers to them."""
-    esn = ESNClassifier(**SMALL, layout=layout).fit(X, y, lengths=lengths)
+def fitted(X: Any, y: Any, series: bool, layout: str = "auto", lengths: Any = None) -> tuple[Any, Any]:
+    """Return a small network that is fitted to data, and its answers to them; series: with one label per series."""
+    esn = SeriesClassifier(5, layout=layout) if series else ESNClassifier(**SMALL, layout=layout)
+    esn.fit(X, y, lengths=lengths)
     return esn, esn.predict(X, lengths=lengths)
 
 
@@ -490,13 +565,13 @@ def try_layout(layout: Layout) -> Seen:
         warnings.simplefilter("always")
         try:
             X, y = layout.make()
-            esn, answer = fitted(X, y, **layout.more)
+            esn, answer = fitted(X, y, layout.series, **layout.more)
         except (TypeError, ValueError) as problem:
             return Seen(REFUSED, str(problem))
         texts = [str(w.message) for w in caught if issubclass(w.category, InputWarning)]
         if layout.like is None:
             return Seen(WRONG, "\n".join(texts), type(answer))
-        wanted, expected = fitted(*layout.like, layout="time_first")
+        wanted, expected = fitted(*layout.like, layout.series, layout="time_first")
     same = wanted.input_weights_.shape == esn.input_weights_.shape and np.allclose(
         wanted.readout_weights_, esn.readout_weights_, rtol=1e-6, atol=1e-9
     )

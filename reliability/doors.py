@@ -15,7 +15,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from benchmarks.layouts import ArrayLike, PolarsFrame, Tensor, cells, objects, padded
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedClassifier
+from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, SeriesRegressor, StackedClassifier
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.data import open_data
 from reliability import odd
@@ -133,7 +133,7 @@ def layouts(data: Any, folder: Path) -> Call:
     def call() -> Any:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            opened = open_data(given, y)
+            opened = open_data(given, y, series=not per_step)
         said = any(issubclass(w.category, InputWarning) for w in caught)
         same = len(opened.given.X) == len(X) and all(
             a.shape == b.shape and np.array_equal(a, b) for a, b in zip(opened.given.X, X, strict=True)
@@ -230,11 +230,14 @@ def containers(data: Any, folder: Path) -> Call:
             layer = ESNClassifier(**SMALL)
             stack = StackedClassifier([layer, layer], joint_epochs=0, **changes).fit(given, y, callback=stop, **more)
             return [stack.predict(later), stack.score(given, y, **more)]
+        how_fitted = {**more, "callback": stop} if per_step else more
         if kind == "regressor":
             values = _values(y)
-            esn = ESNRegressor(**SMALL, **changes).fit(given, values, callback=stop, **more)
-            return [esn.predict(later), esn.score(given, values, **more)]
-        esn = ESNClassifier(**SMALL, **changes).fit(given, y, callback=stop, **more)
+            model = ESNRegressor(**SMALL, **changes) if per_step else SeriesRegressor(4, **changes)
+            model.fit(given, values, **how_fitted)
+            return [model.predict(later), model.score(given, values, **more)]
+        esn = ESNClassifier(**SMALL, **changes) if per_step else SeriesClassifier(4, **changes)
+        esn.fit(given, y, **how_fitted)
         return [esn.predict(later), esn.predict_proba(given, **more), esn.score(given, y, **more)]
 
     return call, (kind, how, other, third, equal, per_step, changes, more, type(given), type(y))

@@ -21,6 +21,8 @@ from echolearn import (
     FrameWise,
     Reservoir,
     ReservoirFeatures,
+    SeriesClassifier,
+    SeriesRegressor,
     datasets,
     diagnostics,
 )
@@ -41,6 +43,7 @@ SMALL: dict[str, Any] = {"hidden_units": 4, "reservoir": {"connections": 2}, "ep
 RNG = np.random.default_rng(0)
 X = [RNG.standard_normal((n, 2)) for n in (9, 12, 9, 10, 11, 9)]
 LABELS = [np.where(x[:, 0] > 0, "a", "b") for x in X]
+ONE_EACH = ["a", "b"] * 3
 SERIES = np.sin(np.arange(60) / 3)[:, None]
 
 
@@ -55,7 +58,7 @@ def fitted(kind: str) -> Any:
     if kind == "labels":
         return ESNClassifier(**SMALL).fit(X, LABELS)
     if kind == "one label":
-        return ESNClassifier(**SMALL, readout="ridge", pooling=2).fit(X, ["a", "b"] * 3)
+        return SeriesClassifier(4, readout="ridge").fit(X, ONE_EACH)
     if kind == "values":
         return ESNRegressor(**SMALL, learn="none").fit(X, X)
     if kind == "exogenous":
@@ -93,6 +96,23 @@ def fit(data: Any, folder: Path, estimator: Any, kind: str) -> Call:
     return call, (given, y, more, changes)
 
 
+def fit_series(data: Any, folder: Path, estimator: Any, kind: str) -> Call:
+    """Draw series and targets of an estimator of whole series."""
+    given = data.draw(odd.sequences())
+    names = ["a", "b"] if kind == "labels" else [0.5, -1.0, 2.0]
+    plain = [names[i % len(names)] for i in range(len(given) if hasattr(given, "__len__") else 3)]
+    y = data.draw(st.one_of(st.just(plain), st.just(plain), odd.targets(given, kind)))
+    more = {"lengths": data.draw(odd.values)} if data.draw(st.integers(0, 9)) == 0 else {}
+    changes = data.draw(st.sampled_from([{}, {"dtype": "float64"}, {"washout": 1}, {"missing": "carry"}, {"ridge": 1}]))
+
+    def call() -> Any:
+        model = estimator(4, **changes).fit(given, y, **more)
+        answers = [model.predict(given, **more), model.score(given, y, **more), model.network_.readout.U]
+        return answers if estimator is SeriesRegressor else [*answers, model.predict_proba(given, **more)]
+
+    return call, (given, y, more, changes)
+
+
 def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
     """Draw parameters of an estimator."""
     names = sorted(set(estimator().get_params()) - {"verbose"})
@@ -104,6 +124,8 @@ def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
         changes["hidden_units"] = 4
 
     def call() -> Any:
+        if estimator in (SeriesClassifier, SeriesRegressor):
+            return estimator(4).set_params(**changes).fit(X, y).predict(X)
         esn = estimator(**SMALL).set_params(**changes)
         if estimator is ESNForecaster:
             return esn.fit(SERIES, callback=stop).predict(2)
@@ -140,7 +162,7 @@ def predict(data: Any, folder: Path) -> Call:
     """Draw data for predictions and scores."""
     esn = fitted(data.draw(st.sampled_from(["labels", "one label", "values"])))
     names = ["predict", "score", "predict_proba", "decision_function"]
-    name = data.draw(st.sampled_from(names if isinstance(esn, ESNClassifier) else names[:2]))
+    name = data.draw(st.sampled_from(names if hasattr(esn, "predict_proba") else names[:2]))
     given = data.draw(odd.sequences())
     arguments = [given, data.draw(odd.targets(given, "labels"))] if name == "score" else [given]
     more = {"lengths": data.draw(odd.values)} if data.draw(st.integers(0, 4)) == 0 else {}
@@ -207,7 +229,7 @@ def bare_stream(data: Any, folder: Path) -> Call:
     """Draw a readout and parameters of a stream without an estimator."""
     r = Reservoir.random(2, 4, connections=2, random_state=0)
     U = data.draw(st.one_of(odd.matrices((7, 1)), odd.matrices((7, 2)), odd.matrices((5, 2)), odd.values))
-    settings = draw_some(data, ["direct", "washout", "pooling", "softmax", "dtype"], most=1)
+    settings = draw_some(data, ["direct", "washout", "softmax", "dtype"], most=1)
     return lambda: Stream(r, U, **settings).predict(X[0]), (U, settings)
 
 
@@ -399,6 +421,10 @@ ENTRIES: dict[str, tuple[Callable[[Any, Path], Call], int]] = {
     "classifier settings": (lambda d, f: fit_settings(d, f, ESNClassifier, LABELS), 10),
     "regressor settings": (lambda d, f: fit_settings(d, f, ESNRegressor, X), 5),
     "forecaster settings": (lambda d, f: fit_settings(d, f, ESNForecaster, None), 5),
+    "SeriesClassifier.fit": (lambda d, f: fit_series(d, f, SeriesClassifier, "labels"), 5),
+    "SeriesRegressor.fit": (lambda d, f: fit_series(d, f, SeriesRegressor, "values"), 5),
+    "series classifier settings": (lambda d, f: fit_settings(d, f, SeriesClassifier, ONE_EACH), 4),
+    "series regressor settings": (lambda d, f: fit_settings(d, f, SeriesRegressor, range(6)), 3),
     "stacks": (stacks, 5),
     "ReservoirFeatures, states": (features, 8),
     "predict, score": (predict, 8),

@@ -3,7 +3,7 @@
     python -m reliability.exports [networks] [seed]
 
 Every network is fitted to small random sequences, exported to every format that takes it, and asked the same frames.
-The relative difference is the largest one over the largest answer. A refusal must name an option of the network.
+The relative difference is the largest one over the largest answer. A refusal must name the estimator or an option.
 """
 
 from __future__ import annotations
@@ -24,7 +24,17 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedClassifier, StackedRegressor, save
+from echolearn import (
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    FrameWise,
+    SeriesClassifier,
+    SeriesRegressor,
+    StackedClassifier,
+    StackedRegressor,
+    save,
+)
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
 from echolearn.export.c.header import c_header
@@ -41,7 +51,7 @@ FORECAST = 5  # steps of a closed loop
 FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-pedantic", "-Werror"]
 SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 KINDS = (
-    *("labels", "values", "label sets", "sequence labels", "sequence values", "summary", "forecast"),
+    *("labels", "values", "label sets", "series labels", "series values", "series label sets", "forecast"),
     *("stack of labels", "stack of values", "pipeline"),
 )
 FORMATS = ("ONNX", "ONNX, step by step", "C", "NumPy", "NumPy, step by step", "NumPy, streams side by side")
@@ -89,8 +99,10 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
 
     units = int(rng.integers(5, 40))
     settings: dict[str, Any] = {"hidden_units": units, "random_state": int(rng.integers(1000))}
-    if kind == "summary":
-        return {**settings, "dtype": some("float32", "float64"), "washout": some(0, 3)}
+    missing = {"standardize": some(True, False), "missing": some("error", "error", "carry", "mean")}
+    if kind.startswith("series"):
+        settings |= {"dtype": some("float32", "float64"), "washout": some(0, 3), "ridge": some("auto", 1.0), **missing}
+        return settings | ({} if kind == "series values" else {"readout": some("softmax", "ridge")})
     settings |= {
         "learn": "none",
         "activation": some("tanh", "tanh", "sigmoid", "relu", "identity"),
@@ -106,15 +118,13 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     }
     if kind == "forecast":
         return settings
-    settings |= {"standardize": some(True, False), "missing": some("error", "error", "carry", "mean")}
+    settings |= missing
     if kind.startswith("stack"):
         return settings | {"learn": "both", "epochs": 1, "missing": "error"}
     settings |= {"topology": some("random", "ring", "orthogonal"), "bidirectional": some(False, False, True)}
-    if kind.startswith("sequence"):
-        settings["pooling"] = some("mean", "last", 3)
-    elif not settings["bidirectional"]:
+    if not settings["bidirectional"]:
         settings["feedback"] = some(False, False, True)
-    if kind in ("labels", "sequence labels", "pipeline"):
+    if kind in ("labels", "pipeline"):
         settings |= {"readout": some("softmax", "ridge"), "ensemble": some(1, 1, 2)}
         if settings["initial_state"] is not None or settings.get("feedback"):
             settings["ensemble"] = 1
@@ -123,13 +133,15 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     return settings
 
 
-def _targets(rng: np.random.Generator, kind: str, X: list[np.ndarray], outputs: int) -> list[Any]:
+def _targets(rng: np.random.Generator, kind: str, X: list[np.ndarray], outputs: int) -> Any:
     """Return random targets that depend a little on the inputs."""
     names = np.array([f"class {k}" for k in range(outputs)])
-    if kind in ("sequence labels", "summary"):
-        return [names[i % outputs] for i in range(len(X))]
-    if kind == "sequence values":
-        return list(rng.normal(size=(len(X), outputs)))
+    if kind == "series labels":
+        return names[np.arange(len(X)) % outputs]
+    if kind == "series values":
+        return rng.normal(size=(len(X), outputs))
+    if kind == "series label sets":
+        return (np.arange(len(X))[:, None] + np.arange(outputs)) % 3 > 0
     if kind == "label sets":
         return [rng.integers(0, 2, (len(x), outputs)) for x in X]
     if "values" in kind:
@@ -145,6 +157,8 @@ def _model(rng: np.random.Generator, kind: str, settings: dict[str, Any]) -> Any
             **grouped_settings(settings, ESNForecaster), method="closed_loop"
         )  # direct ones are refused
     of_values = "values" in kind
+    if kind.startswith("series"):
+        return (SeriesRegressor if of_values else SeriesClassifier)(**settings)
     kind_of_network = ESNRegressor if of_values else ESNClassifier
     network = kind_of_network(**grouped_settings(settings, kind_of_network))
     if kind.startswith("stack"):
@@ -201,7 +215,7 @@ def in_onnx_steps(drawn: Drawn) -> np.ndarray:
         x = frames[t] if t < len(frames) else answers[-1]
         answer, state = running.run(None, {"x": x, "state": state})
         answers.append(answer)
-    rows = FORECAST if drawn.plan.series_dims else 1 if drawn.plan.pooling else len(frames)
+    rows = FORECAST if drawn.plan.series_dims else len(frames)
     return np.array(answers[-rows:])
 
 
@@ -299,14 +313,12 @@ def in_numpy_side_by_side(drawn: Drawn) -> np.ndarray:
 
 def may_run_forward(drawn: Drawn) -> bool:
     """Return whether an export frame by frame is to be expected, by the settings alone."""
-    if drawn.settings.get("bidirectional"):
-        return False
-    return drawn.plan.pooling is None or drawn.settings.get("pooling") in ("mean", "last")
+    return not drawn.settings.get("bidirectional") and not drawn.kind.startswith("series")
 
 
 def _check_refusal(drawn: Drawn, refusal: Exception) -> None:
-    """Raise the refusal again if it was not to be expected, or does not name the option."""
-    if may_run_forward(drawn) or not re.search(r"bidirectional=True|pooling=", str(refusal)):
+    """Raise the refusal again if it was not to be expected, or does not name its cause."""
+    if may_run_forward(drawn) or not re.search(r"bidirectional=True|Series\w+ .*whole series", str(refusal)):
         raise refusal
 
 

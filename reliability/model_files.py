@@ -41,7 +41,15 @@ COLUMNS = ("files", "refused", "equal", "sound", "wrong")
 
 def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     """Return small models of every kind and the checkpoints of a fit: {name: (kind of file, content)}."""
-    from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, StackedRegressor
+    from echolearn import (
+        ESNClassifier,
+        ESNForecaster,
+        ESNRegressor,
+        Reservoir,
+        SeriesClassifier,
+        SeriesRegressor,
+        StackedRegressor,
+    )
 
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((n, 2)) for n in (30, 25, 20, 30, 25, 20)]
@@ -57,7 +65,8 @@ def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
         "numbers, sums": ESNClassifier(4, **small, readout="ridge").fit(X, [(y == "low") * 3 for y in labels]),
         "regressor": ESNRegressor(4, **small | {"reservoir": drawing}).fit(X, X),
         "own reservoir": ESNClassifier(**small | own_settings).fit(X, labels),
-        "pooled": ESNClassifier(4, **small, pooling=2).fit(X, ["a", "b"] * 3),
+        "series": SeriesClassifier(4).fit(X, ["a", "b"] * 3),
+        "values of series": SeriesRegressor(4, dtype="float64").fit(X, [x[0] for x in X]),
         "both directions": ESNClassifier(4, **small, bidirectional=True).fit(X, labels),
         "stack": StackedRegressor([ESNRegressor(4, **small), ESNRegressor(4, **small)], joint_epochs=1).fit(X, X),
         "forecaster": ESNForecaster(4, **small, washout=3).fit(X[0], exogenous=X[0][:, :1]),

@@ -180,7 +180,7 @@ PLAUSIBLE = {
     "learn_leak": [True, False],
     "initial_state": [None, np.zeros(4), [0.1] * 4], "washout": [0, 1, 8, 9], "direct": [True, False],
     "fit_intercept": [True, False],
-    "pooling": ["mean", "last", 1, 3], "ridge": ["auto", 0, 1e-300, 1.0, 1e300, [0.1, 1.0]],
+    "pooling": [None, "mean", "last", 1, 3], "ridge": ["auto", 0, 1e-300, 1.0, 1e300, [0.1, 1.0]],
     "readout": ["ridge", "softmax"], "learn": ["none", "input", "both"], "lookback": [None, 1, 3, 100],
     "targets": ["all", "last"], "gradient": ["exact", "printed"], "case": [1, 2], "optimizer": ["adam", "fista"],
     "momentum": ["fista", "printed"], "step_size": [None, 1e-9, 1.0, 1e9], "epochs": [None, 0, 1, 3],

@@ -72,6 +72,8 @@ GROUPS = {
     ),
     "reservoir": ("connections", "topology", "activation", "bias_scaling", "feedback_scaling", "initial_state"),
 }
+# Estimators, and those that did their work at commits that lack them.
+FORMER_KINDS = {"SeriesClassifier": "ESNClassifier", "SeriesRegressor": "ESNRegressor"}
 SMALL: dict[str, Any] = {"hidden_units": 30, "connections": 4, "batch_size": 4, "epochs": 3, "patience": None}
 TIMES = ("seconds", "processor_seconds", "decoding_seconds", "frames_per_second", "peak_memory_mb")
 Data = tuple[Any, Any]
@@ -126,6 +128,8 @@ def new(kind: str, **settings: Any) -> Any:
 
     All estimators are made here, so that a commit with other names of classes or settings needs one translation.
     """
+    if not hasattr(echolearn, kind.partition(".")[0]):
+        kind = FORMER_KINDS[kind]
     return attrgetter(kind)(echolearn)(**present_settings(getattr(echolearn, kind.partition(".")[0]), settings))
 
 
@@ -241,12 +245,18 @@ def series(count: int = 1, steps: int = 400) -> list[Any]:
 
 
 def arrays_of(path: Path) -> dict[str, Any]:
-    """The arrays and facts of a model file, without what may differ: times, settings and the package's version."""
+    """The arrays and facts of a model file, without what may differ: times, settings and the package's version.
+
+    The name of an estimator of whole series is that which it has now.
+    """
     with safe_open(path, "numpy") as file:
         found: dict[str, Any] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         (about,) = [text for name, text in file.metadata().items() if name.startswith("echolearn-")]
     facts = json.loads(about)
     for prefix, its in _networks(facts):
+        present = {former: kind for kind, former in FORMER_KINDS.items()}
+        if not its.get("per_step", True) and its["estimator"] in present:
+            its["estimator"] = present[its["estimator"]]
         if "seconds" in its["history_columns"]:
             found[f"{prefix}history"][:, its["history_columns"].index("seconds")] = 0
     return found | {"facts": json.dumps(without(facts, ("echolearn", "settings")), sort_keys=True)}
@@ -282,7 +292,9 @@ def without(value: Any, names: Iterable[str]) -> Any:
 
 
 def plain(text: str) -> str:
-    """A text without the version of the package."""
+    """A text without the version of the package, and with the former names of estimators."""
+    for kind, former in FORMER_KINDS.items():
+        text = text.replace(kind, former)
     return text.replace(echolearn.__version__, "VERSION")
 
 
@@ -300,10 +312,11 @@ def outcome(esn: Any, run: Run, name: str, answers: Callable[[Any], Any] = answe
     found: dict[str, Any] = {"answers": answers(esn)}
     if not hasattr(esn, "forecast_interval"):  # the attributes of a forecaster are views of what it saves
         parts = ("input_weights", "recurrent_weights", "feedback_weights", "readout_weights", "intercept", "ridge")
-        found |= {part: getattr(esn, f"{part}_") for part in parts if hasattr(esn, f"{part}_")}
+        found |= {part: getattr(esn, f"{part}_") for part in parts if getattr(esn, f"{part}_", None) is not None}
         found["history"] = history(esn.history_)
-    found["saved"] = saved(esn, run.work / f"{name}.safetensors", **how)
-    loaded = echolearn.load(run.handed(run.work / f"{name}.safetensors"))
+    file = run.work / f"{name}.safetensors"
+    found["saved"] = saved(esn, file, **how)
+    loaded = echolearn.load(run.handed(file) if getattr(esn, "per_step_", True) else file)  # `FORMER_KINDS` in a file
     return found | {"loaded": answers(loaded), "saved again": saved(loaded, run.work / "again.safetensors", **how)}
 
 

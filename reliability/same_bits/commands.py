@@ -19,7 +19,7 @@ from basis import GROUPS, TIMES, Run, arrays_of, case, name_alone, new_X, plain,
 from forecasts import sales
 
 import echolearn
-from exports import contents, model
+from exports import contents, graph, model
 from speech import RATE, recognizer, toy, utterances, write_sound
 
 STATES = tuple(f"{phone}_s{state}" for phone in ("aa", "b", "sil") for state in (2, 3, 4))
@@ -137,7 +137,7 @@ def command_predict(run: Run) -> Any:
     """predict and info on tables and arrays, for every kind of model."""
     x, found = np.vstack(new_X), {}
     sites = np.repeat(["north", "south"], [100, len(x) - 100])
-    names = ("classifier", "regressor", "classifier, summary", "classifier, ensemble", "stacked regressor", "pipeline")
+    names = ("classifier", "regressor", "series, labels", "classifier, ensemble", "stacked regressor", "pipeline")
     with chdir(run.work):
         rows = table("rows.csv", x, site=sites)
         np.savez("named.npz", first=new_X[0], second=new_X[1])
@@ -183,10 +183,14 @@ def command_forecast(run: Run) -> Any:
 def command_export(run: Run) -> Any:
     found: dict[str, Any] = {}
     with chdir(run.work):
-        for name in ("classifier", "regressor", "classifier, summary"):
+        for name in ("classifier", "regressor", "series, labels"):
             echolearn.save(model(name), "model.safetensors")
-            more = ("model.onnx", "--step") if "summary" not in name else ("model.onnx",)
-            found[name] = [command("export", "model.safetensors", "--out", *more), contents(Path("model.onnx"))]
+            more = ("model.onnx", "--step") if "series" not in name else ("model.onnx",)
+            printed, read = (
+                command("export", "model.safetensors", "--out", *more),
+                graph if "series" in name else contents,
+            )
+            found[name] = [printed, read(Path("model.onnx"))]
         echolearn.save(model("classifier"), "model.safetensors")
         for numbers in ("float32", "int8"):
             printed = command("export", "model.safetensors", "--out", "m.h", "--numbers", numbers, "--name", "net")

@@ -49,6 +49,8 @@ def layers(kind: str, **settings: Any) -> list[Any]:
 
 
 classifier, regressor = partial(Fit, "ESNClassifier"), partial(Fit, "ESNRegressor")
+series_classifier = partial(Fit, "SeriesClassifier", plain=True)
+series_regressor = partial(Fit, "SeriesRegressor", plain=True)
 paper = partial(Fit, "ESNClassifier.paper", labels, batch_size=None, gradient="printed", epochs=4)
 stacked = partial(Fit, "StackedClassifier", joint_epochs=2)
 stacked_regressor = partial(Fit, "StackedRegressor", values, joint_epochs=2)
@@ -70,6 +72,23 @@ def gappy(X: list[Any]) -> list[Any]:
 def label_sets() -> Data:
     X, Y = values()
     return X, [(y > 0).astype(int) for y in Y]
+
+
+def whole_label_sets() -> Data:
+    X, Y = whole_values()
+    return X, np.array(Y) > 0
+
+
+def whole_words() -> Data:
+    """One of three words per series."""
+    X, Y = whole_values()
+    return X, np.array(["high", "low", "mid"])[np.digitize([y[0] for y in Y], [-0.1, 0.1])]
+
+
+def many_series() -> Data:
+    """More series than choose the units and the ridge."""
+    X, Y = values(sequences=1600, shortest=5, longest=9)
+    return X, np.array([y[:, 0].mean() > 0 for y in Y])
 
 
 def one_series() -> Data:
@@ -97,9 +116,6 @@ FITS = {
     "classifier, matrix, state": classifier(labels, topology=MATRIX, initial_state=STATE),
     "classifier, float64": classifier(labels, dtype="float64", activation="sigmoid", clip=0.1, direct=False),
     "classifier, diverging": classifier(labels, **wild, epochs=1),
-    "classifier, sequences": classifier(whole_labels),
-    "classifier, sequences, 3 parts": classifier(whole_labels, pooling=3, bidirectional=True, **keep_last),
-    "classifier, sequences, ensemble": classifier(whole_labels, pooling=2, ensemble=2, washout=2, readout="ridge"),
     "regressor": regressor(values),
     "regressor, full batch": regressor(values, batch_size=None, dtype="float64", washout=5, ridge=[0.01, 0.1, 1.0]),
     "regressor, fixed": regressor(values, learn="none", ridge=0.1, input_scaling=[0.5, 0.0, 1.0]),
@@ -107,7 +123,6 @@ FITS = {
     "regressor, diverging": regressor(values, **wild, batch_size=None),
     "regressor, diverging for good": regressor(values, activation="relu", step_size=1000.0),
     "regressor, diverging, no validation": regressor(values, **wild, **keep_last),
-    "regressor, sequences": regressor(whole_values, pooling="last", bidirectional=True),
     "regressor, wide": regressor(many_values, learn="none", hidden_units=2100, ridge=[0.1, 1.0], connections=10),
     "regressor, many groups": regressor(most_values, batch_size=None, epochs=2),
     "regressor, long": regressor(long_values),
@@ -118,10 +133,8 @@ FITS = {
     "large classifier, fixed": classifier(many_labels, True, learn="none"),
     "large regressor, full batch": regressor(many_values, True, batch_size=None),
     "large regressor, fixed": regressor(many_values, True, learn="none", dtype="float64"),
-    "large classifier, sequences": classifier(whole_labels, True, pooling=2, bidirectional=True, **full, **keep_last),
     "stacked classifier": stacked(labels, layers=layers("ESNClassifier")),
     "stacked classifier, ridge": stacked(labels, layers=layers("ESNClassifier", readout="ridge"), sees="output+input"),
-    "stacked classifier, sequences": stacked(whole_labels, layers=layers("ESNClassifier"), **keep_last),
     "stacked classifier, diverging": stacked(labels, layers=layers("ESNClassifier", activation="relu"), step_size=30.0),
     "stacked regressor": stacked_regressor(layers=layers("ESNRegressor", washout=3), sees="output+hidden"),
     "stacked regressor, full batch": stacked_regressor(layers=layers("ESNRegressor", batch_size=None)),
@@ -133,12 +146,30 @@ FITS |= {
     "classifier, gaps at the mean": classifier(lambda: (gappy(labels()[0]), labels()[1]), missing="mean", epochs=1),
     "classifier, label sets": classifier(label_sets),
     "classifier, balanced": classifier(labels, class_weight="balanced", ignore_label="mid", standardize=False),
-    "classifier, summary": classifier(whole_labels, plain=True, hidden_units=40),
-    "classifier, summary, ridge": classifier(whole_labels, plain=True, hidden_units=30, readout="ridge", washout=3),
     "regressor, defaults": regressor(values, plain=True, hidden_units=40),
     "regressor, noise": regressor(values, state_noise=0.02, direct=False),
     "regressor, one series": regressor(one_series, dtype="float64"),
-    "regressor, summary": regressor(whole_values, plain=True, hidden_units=40),
+}
+FITS |= {
+    "series, labels": series_classifier(whole_labels, hidden_units=40),
+    "series, labels, defaults": series_classifier(whole_labels),
+    "series, labels, ridge": series_classifier(whole_labels, hidden_units=30, readout="ridge", washout=3),
+    "series, labels, float64": series_classifier(whole_labels, hidden_units=20, dtype="float64", ridge=[0.1, 10.0]),
+    "series, labels, balanced": series_classifier(
+        whole_words, hidden_units=20, class_weight="balanced", ignore_label="mid", standardize=False
+    ),
+    "series, label sets": series_classifier(whole_label_sets, hidden_units=20),
+    "series, gaps": series_classifier(
+        lambda: (gappy(whole_labels()[0]), whole_labels()[1]), hidden_units=20, missing="carry"
+    ),
+    "series, gaps at the mean": series_regressor(
+        lambda: (gappy(whole_values()[0]), whole_values()[1]), hidden_units=20, missing="mean"
+    ),
+    "series, values": series_regressor(whole_values, hidden_units=40),
+    "series, one value": series_regressor(
+        lambda: (whole_values()[0], [y[0] for y in whole_values()[1]]), hidden_units=20, random_state=3
+    ),
+    "series, many": series_classifier(many_series, hidden_units=5),
 }
 for name in ("ring", "delay_line", "small_world", "orthogonal", "groups", "deep"):
     FITS[f"regressor, {name}"] = regressor(values, learn="none", topology=name)
@@ -169,7 +200,7 @@ def weights_and_tables(run: Run) -> Any:
     (X, y), (_, Y), how = labels(), values(), {**SMALL, "epochs": 1}
     weights = [np.linspace(0, 2, len(x)) for x in X]
     weighted = new("ESNClassifier", **how).fit(X, y, sample_weight=weights)
-    counted = new("ESNRegressor", **how).fit(*whole_values(), sample_weight=np.arange(30) % 3)
+    counted = new("SeriesRegressor", hidden_units=20).fit(*whole_values(), sample_weight=np.arange(30) % 3)
     long = pd.concat([pd.DataFrame(x, columns=list("abc")) for x in X[:6]], keys=range(6), names=["sequence", "time"])
     panel = new("ESNRegressor", **how).fit(long, pd.DataFrame(np.vstack(Y[:6]), long.index, columns=["u", "v"]))
     table = pd.DataFrame(np.vstack(X[:2]), columns=list("abc"))
@@ -203,7 +234,6 @@ def states_and_gradients(run: Run) -> Any:
                 vars(gradients(plain, x, t)),
                 vars(gradients(fed, X, T, lookback=6, washout=3)),
                 vars(gradients(plain, X[:2], T[:2], direct=False)),
-                vars(gradients(plain, X, [t[-1] for t in T], pooling="mean")),
             ]
         without_leak = Reservoir.random(3, 20, **{**how, "leak": 1.0})
         last = {"ridge": 0.1, "lookback": 4, "targets": "last", "gradient": "printed"}
@@ -214,12 +244,12 @@ def states_and_gradients(run: Run) -> Any:
 
 @case
 def streams(run: Run) -> Any:
-    """Chunks and single frames, pooled answers, and readouts that learn online."""
+    """Chunks and single frames, and readouts that learn online."""
     LMS, RLS, Stream = public("LMS"), public("RLS"), public("Stream")
     x, (X, Y), words, found = np.vstack(new_X), values(), labels()[1], {}
-    softmax, pooled = FITS["classifier, feedback"].fitted(), FITS["classifier, sequences"].fitted()
-    ridge, regressor = FITS["classifier, fixed, ridge"].fitted(), FITS["regressor, feedback"].fitted()
-    for name, esn in (("softmax", softmax), ("pooled", pooled), ("ridge", ridge)):
+    kinds = ("classifier, feedback", "classifier, fixed, ridge", "regressor, feedback")
+    softmax, ridge, regressor = (FITS[name].fitted() for name in kinds)
+    for name, esn in (("softmax", softmax), ("ridge", ridge)):
         stream = esn.stream()
         found[name] = [[stream.predict_proba(part) for part in (x[:7], x[7], x[8:])], stream.predict(x), stream.state]
     drawn = Reservoir.random(3, 20, n_feedback=2, random_state=5)

@@ -14,7 +14,7 @@ def sound(tmp_path_factory):
 
 
 @pytest.mark.parametrize("way", model_files.WAYS)
-@pytest.mark.parametrize("name", ["classifier", "forecaster", "checkpoint kept"])
+@pytest.mark.parametrize("name", ["classifier", "series", "forecaster", "checkpoint kept"])
 def test_spoiled_files_are_refused_or_equal(sound, name, way, tmp_path):
     kind, content = sound[name]
     path = tmp_path / "file"
@@ -35,7 +35,7 @@ def test_the_judge_can_tell(sound, tmp_path):
     path = tmp_path / "file"
     true = model_files.true_content(path, kind, content)
     assert model_files.judged(path, kind, true, "flipped") == "equal"
-    path.write_bytes(sound["pooled"][1])
+    path.write_bytes(sound["series"][1])
     assert model_files.judged(path, kind, true, "flipped") == "wrong"
 
 

@@ -11,7 +11,15 @@ from sklearn.preprocessing import StandardScaler
 
 import echolearn
 import toyspeech
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedClassifier, StackedRegressor
+from echolearn import (
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    FrameWise,
+    SeriesClassifier,
+    StackedClassifier,
+    StackedRegressor,
+)
 from echolearn.cli.corpora import part_features
 from echolearn.cli.predict import audio_features, open_state_network, write_predictions
 from echolearn.exceptions import CorpusError
@@ -30,7 +38,7 @@ MODELS = {
     "classifier": ESNClassifier(8, **grouped(FIXED)).fit(TABLE, np.where(TABLE["heat"] > 0, "up", "down")),
     "regressor": ESNRegressor(8, learn="none").fit(TABLE, TARGETS[:, 0]),
     "two values": ESNRegressor(8, learn="none").fit(TABLE, TARGETS),
-    "sequences": ESNClassifier(8, pooling="mean", **grouped(FIXED)).fit(LISTED, [1, 2] * 3),
+    "series": SeriesClassifier(8).fit(LISTED, [1, 2] * 3),
     "stack": StackedRegressor([ESNRegressor(5, learn="none")] * 2, joint_epochs=0).fit(TABLE, TARGETS[:, 0]),
     "pipeline": make_pipeline(FrameWise(StandardScaler()), ESNRegressor(8, learn="none")).fit(TABLE, TARGETS[:, 0]),
 }
@@ -95,19 +103,19 @@ def test_sequences_are_separated_by_a_column(run, saved, table, tmp_path):
         assert [row["prediction"] for row in own] == MODELS["classifier"].predict([x])[0].tolist()
         P = MODELS["classifier"].predict_proba([x])[0]
         np.testing.assert_allclose([float(row["probability_up"]) for row in own], P[:, 1], atol=1e-5)
-    output = answered(run, saved(MODELS["sequences"]), table, "--sequence-column", "site", "--out", out)
+    output = answered(run, saved(MODELS["series"]), table, "--sequence-column", "site", "--out", out)
     assert "3 answers, one per sequence" in output
-    expected = MODELS["sequences"].predict([x[:, ::-1] for x in SEQUENCES.values()])  # without names, by position
+    expected = MODELS["series"].predict([x[:, ::-1] for x in SEQUENCES.values()])  # without names, by position
     assert {row["site"]: int(row["prediction"]) for row in rows_of(out)} == dict(zip(SEQUENCES, expected, strict=True))
 
-    assert "the whole file was taken as one" in answered(run, saved(MODELS["sequences"]), table, "--out", out)
+    assert "the whole file was taken as one" in answered(run, saved(MODELS["series"]), table, "--out", out)
 
 
 def test_files_of_arrays(run, saved, tmp_path):
-    path, out = saved(MODELS["sequences"]), tmp_path / "out.csv"
+    path, out = saved(MODELS["series"]), tmp_path / "out.csv"
     np.save(tmp_path / "stack.npy", np.stack(LISTED))
     answered(run, path, tmp_path / "stack.npy", "--out", out)
-    assert [int(row["prediction"]) for row in rows_of(out)] == MODELS["sequences"].predict(LISTED).tolist()
+    assert [int(row["prediction"]) for row in rows_of(out)] == MODELS["series"].predict(LISTED).tolist()
     np.savez(tmp_path / "named.npz", first=LISTED[0], second=LISTED[1])
     answered(run, path, tmp_path / "named.npz", "--out", out)
     assert [row["sequence"] for row in rows_of(out)] == ["first", "second"]
@@ -148,7 +156,7 @@ def test_what_cannot_be_predicted_is_refused(run, refused, saved, table, tmp_pat
     [
         ("classifier", ["ESNClassifier, 8 hidden units, 2 features (heat, load), 2 classes (down, up)", "per step"]),
         ("two values", ["ESNRegressor, 8 hidden units", "2 values, one answer per step", "ridge regression, ridge "]),
-        ("sequences", ["2 classes (1, 2), one answer per sequence", "other than the defaults: hidden_units=8"]),
+        ("series", ["2 classes (1, 2), one answer per sequence", "other than the defaults: hidden_units=8"]),
         ("stack", ["StackedRegressor, 2 layers of 5, 5 hidden units, 2 features (heat, load)", "layer 2: learned"]),
         ("pipeline", ["pipeline of StandardScaler, ESNRegressor; 2 features", "network: ESNRegressor, 8 hidden units"]),
     ],

@@ -11,7 +11,7 @@ import pytest
 import passes
 import toys
 from clusters import SMALL, assert_same_bits
-from echolearn import ESNClassifier, ESNRegressor
+from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier
 from echolearn.cluster import executor, on
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.cluster.worker import work
@@ -47,19 +47,26 @@ def test_a_classifier_has_the_bits_of_this_process(client, changes):
             np.testing.assert_array_equal(p, q)
 
 
-def test_values_feedback_and_targets_per_sequence_have_the_bits_of_this_process(client):
+def test_values_and_feedback_have_the_bits_of_this_process(client):
     X, Y = toys.echoes(sequences=20)
     settings = {**SMALL, "epochs": 1}
-    for data, changes in (((X, Y), {}), ((X, Y), {"feedback": True}), ((X, [y[-1] for y in Y]), {"pooling": 2})):
-        here = ESNRegressor(**grouped(settings, changes)).fit(*data)
+    for changes in ({}, {"feedback": True}):
+        here = ESNRegressor(**grouped(settings, changes)).fit(X, Y)
         there = ESNRegressor(**grouped(settings, changes))
         with on(client):
-            there.fit(*data)
+            there.fit(X, Y)
             assert_same_bits(here, there)
-            assert here.score(*data) == there.score(*data)
-    labels = toys.rising(sequences=20)
-    there = ESNClassifier(**grouped(SMALL)).fit(*labels, engine=client)
-    assert_same_bits(ESNClassifier(**grouped(SMALL)).fit(*labels), there)
+            assert here.score(X, Y) == there.score(X, Y)
+
+
+def test_whole_series_are_fitted_in_this_process_and_predicted_anywhere(client):
+    X, y = toys.rising(sequences=20)
+    here = SeriesClassifier(10).fit(X, y)
+    with on(client):
+        there = here.predict_proba(X)
+        with pytest.raises(ValueError, match="SeriesClassifier is fitted in this process, not on a cluster"):
+            SeriesClassifier(10).fit(X, y)
+    np.testing.assert_array_equal(there, here.predict_proba(X))
 
 
 def test_few_long_sequences_whose_last_steps_are_held_out(client, monkeypatch):
@@ -82,13 +89,13 @@ def test_large_networks_have_the_bits_of_this_process(client, monkeypatch, batch
     assert_same_bits(ESNClassifier(**grouped(settings)).fit(X, y), there)
 
 
-@pytest.mark.parametrize("changes", [{"ignore_label": "?"}, {"pooling": "mean"}, {}], ids=["ignored", "pooled", ""])
+@pytest.mark.parametrize("changes", [{"ignore_label": "?"}, {}], ids=["ignored", ""])
 def test_the_descent_of_a_softmax_readout_stays_on_the_workers(client, monkeypatch, changes):
     """As if the data were too large for Newton's method: no state and no probability comes to the client."""
     monkeypatch.setattr(softmax, "MAX_KEPT_NUMBERS", 0)
     monkeypatch.setattr(softmax, "FRAMES_PER_BATCH", 20)
     monkeypatch.setattr(executor, "MAX_CHAINED_STEPS", 5)
-    X, y = toys.rising(sequences=30) if "pooling" in changes else toys.labels(sequences=30, steps=(40, 60))
+    X, y = toys.labels(sequences=30, steps=(40, 60))
     if "ignore_label" in changes:
         y = [np.where(np.arange(len(labels)) % 4 == 1, "?", labels) for labels in y]
     settings = {**SMALL, "learn": "none", "validation_fraction": 0.0, **changes}
@@ -104,7 +111,7 @@ def test_the_descent_of_a_softmax_readout_stays_on_the_workers(client, monkeypat
     assert_same_bits(here, ESNClassifier(**grouped(settings)).fit(X, y, engine=client))
     M = here.network_.readout.U.shape[0]
     assert max(sizes) < 8 * M * (M + 4) + 4000  # G and Q; all states are more
-    assert "pooling" in changes or 8 * M * sum(map(len, X)) > 10 * max(sizes)
+    assert 8 * M * sum(map(len, X)) > 10 * max(sizes)
 
 
 def test_a_killed_worker_does_not_change_a_fold(client, three_workers, monkeypatch):
@@ -293,9 +300,9 @@ def test_weights_and_missing_targets_have_the_bits_of_this_process(client, chang
 def test_weights_of_large_networks_and_of_sequences_have_the_bits_of_this_process(client, monkeypatch):
     X, Y = toys.echoes(sequences=20)
     w = np.arange(20) % 4
-    settings = {**SMALL, "epochs": 1, "pooling": 2}
-    here = ESNRegressor(**grouped(settings)).fit(X, [y[-1] for y in Y], sample_weight=w)
-    assert_same_bits(here, ESNRegressor(**grouped(settings)).fit(X, [y[-1] for y in Y], sample_weight=w, engine=client))
+    settings = {**SMALL, "epochs": 1}
+    here = ESNRegressor(**grouped(settings)).fit(X, Y, sample_weight=w)
+    assert_same_bits(here, ESNRegressor(**grouped(settings)).fit(X, Y, sample_weight=w, engine=client))
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 20)
     missing = [np.where(np.arange(len(y))[:, None] % 3 == 0, np.nan, y) for y in Y]
     for batch_size in (8, None):

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, SeriesClassifier, SeriesRegressor
 from echolearn.datasets import mackey_glass
 from echolearn.diagnostics import diagnose
-from echolearn.diagnostics.diagnosis import Diagnosis, Finding
+from echolearn.diagnostics.diagnosis import Finding
 from toys import grouped
 
 RNG = np.random.default_rng(1)
@@ -124,11 +124,34 @@ def test_learning_that_did_not_help():
     assert ("learning" in topics(esn, sequences, noise)) == (np.argmin(rows) == 0)
 
 
-def test_one_target_per_sequence():
-    sequences = [RNG.normal(size=(30, 2)) + (k % 2) for k in range(60)]
-    labels = [k % 2 for k in range(60)]
-    for esn in (ESNClassifier(30, random_state=0), ESNRegressor(30, random_state=0)):
-        assert isinstance(diagnose(esn.fit(sequences, labels), sequences, labels), Diagnosis)
+SERIES = [RNG.normal(size=(30, 2)) + (k % 2) for k in range(60)]
+CLASSES = np.arange(60) % 2
+
+
+def test_whole_series_that_are_told_apart():
+    for esn, result in ((SeriesClassifier(30), "100.0% of 60 labels"), (SeriesRegressor(30), "R² 1.000")):
+        found = diagnose(esn.fit(SERIES, CLASSES), SERIES, CLASSES)
+        assert found.summary.startswith(result)
+        assert list(found.findings) == []
+
+
+def test_whole_series_that_are_not():
+    """The cures name no setting that an estimator of whole series has not."""
+    mixed = np.random.default_rng(0).permutation(CLASSES)
+    for esn in (SeriesClassifier(30), SeriesRegressor(30)):
+        esn.fit(SERIES, CLASSES)
+        first = diagnose(esn, SERIES, mixed).findings[0]
+        assert (first.topic, first.severity) == ("baseline", "problem")
+        assert "more data" in first.cure
+        assert "input_scaling" not in first.cure
+        assert "scale" in topics(esn, [100 * x for x in SERIES], CLASSES)
+    rare = (np.arange(60) < 3).astype(int)
+    assert "imbalance" in topics(SeriesClassifier(30).fit(SERIES, rare), SERIES, rare)
+    assert "imbalance" not in topics(SeriesClassifier(30, class_weight="balanced").fit(SERIES, rare), SERIES, rare)
+    gaps = [np.where(np.arange(60).reshape(30, 2) % 3 == 0, np.nan, x) for x in SERIES]
+    assert "gaps" in topics(SeriesClassifier(30, missing="mean").fit(gaps, CLASSES), gaps, CLASSES)
+    with pytest.raises(ValueError, match="same kind as y"):
+        diagnose(SeriesClassifier(5).fit(SERIES, CLASSES), SERIES, [x[:, 0] > 0 for x in SERIES])
 
 
 def test_findings_are_in_the_order_of_their_severity():
@@ -140,7 +163,7 @@ def test_findings_are_in_the_order_of_their_severity():
 
 
 def test_others_are_refused():
-    with pytest.raises(TypeError, match="diagnose takes a fitted ESNClassifier or ESNRegressor, not ESNForecaster"):
+    with pytest.raises(TypeError, match=r"diagnose takes a fitted .* or SeriesRegressor, not ESNForecaster"):
         diagnose(ESNForecaster(10), X, X)
     with pytest.raises(ValueError, match="there is nothing to diagnose"):
         diagnose(regressor(washout=50), [NEW[:40]], [echoed(NEW)[:40]])

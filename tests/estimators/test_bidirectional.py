@@ -18,17 +18,15 @@ from toys import grouped
 
 X, VALUES = toys.echoes(sequences=8)
 LABELS = toys.labels(sequences=8)[1]
-POOLINGS = [None, "mean", "last", 3]
 
 
-@pytest.mark.parametrize("pooling", [None, "last"])
-def test_refining_derivatives_against_central_differences(pooling):
+def test_refining_derivatives_against_central_differences():
     rng = np.random.default_rng(4)
     w, backward = two_directions(rng, N=7, n_in=2)
     r = Reservoir(**w, activation="tanh", backward=backward)
     y = [(v[:, 0] > 0).astype(int) for v in VALUES]
-    data = Dataset(X, y if pooling is None else [labels[-1] for labels in y], 2, pooling is None, np.dtype(float))
-    task, V = Task(pooling=pooling), rng.normal(size=(7 + 2 + 1, 2))
+    data = Dataset(X, y, 2, True, np.dtype(float))
+    task, V = Task(), rng.normal(size=(7 + 2 + 1, 2))
     found = entropy_gradient(r, task, V, data.batch(range(len(X))))
     for name in ("W", "W_rec", "bias"):
         value = r.weights()[name]
@@ -40,29 +38,26 @@ def test_refining_derivatives_against_central_differences(pooling):
         assert np.vdot(getattr(found.gradients, name), way) == pytest.approx((up - down) / (2 * h), rel=1e-5), name
 
 
-def answers(esn, x, pooling):
+def answers(esn, x):
     """The fitted network by hand: states by loops, then H_c U."""
     r = esn.reservoir_
     w = {name: getattr(r, name) for name in ("W", "bias", "leak", "W_fb")} | {"W_rec": r.W_rec.toarray()}
     H_c, _ = ref.columns(
-        w, [x], [np.zeros((len(x), 1)) if pooling is None else np.zeros(1)], r.activation,
-        washout=esn.washout if pooling else 0, lookback=None, targets="all", pooling=pooling, backward=r.backward,
+        w, [x], [np.zeros((len(x), 1))], r.activation, washout=0, lookback=None, targets="all", backward=r.backward,
         direct=esn.get_params()["learning__direct"],
     )  # fmt: skip
     return H_c.T @ esn.network_.readout.U[:-1] + esn.network_.readout.U[-1]
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("ensemble", [1, 2])
-def test_classifier_against_loops(pooling, ensemble, tmp_path):
-    y = LABELS if pooling is None else np.arange(len(X)) % 3
+def test_classifier_against_loops(ensemble, tmp_path):
     how = {**toys.FAST, "bidirectional": True, "dtype": "float64", "washout": 1, "ensemble": ensemble}
-    esn = ESNClassifier(**grouped(how, {"pooling": pooling} if pooling else {})).fit(X, y)
-    data = Dataset(X, (), None, pooling is None, np.dtype(float))
+    esn = ESNClassifier(**grouped(how)).fit(X, LABELS)
+    data = Dataset(X, (), None, True, np.dtype(float))
     for x, Y in zip(X, esn.network_.outputs(data), strict=True):
-        np.testing.assert_allclose(Y, answers(esn, x, pooling), atol=1e-9)
+        np.testing.assert_allclose(Y, answers(esn, x), atol=1e-9)
     assert esn.reservoir_.backward.sum() == (7 if ensemble == 1 else 4 + 3)
-    assert esn.score(X, y) <= 1
+    assert esn.score(X, LABELS) <= 1
     esn.save(tmp_path / "model.safetensors")
     back = load(tmp_path / "model.safetensors")
     assert back.bidirectional
@@ -142,14 +137,12 @@ def test_a_long_sequence_is_not_cut_for_the_readout(monkeypatch):
     np.testing.assert_allclose(whole.predict(x), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("pooling", [None, "last"])
-def test_large_networks_see_the_same_states(pooling, monkeypatch):
+def test_large_networks_see_the_same_states(monkeypatch):
     monkeypatch.setattr(views, "MAX_NUMBERS_PER_PASS", 60)  # a few frames at once, were time to be cut
     w, backward = two_directions(np.random.default_rng(5), n_in=2)
     r = Reservoir(**w, activation="tanh", backward=backward)
-    y = VALUES if pooling is None else [v[0] for v in VALUES]
-    batch = Dataset(X, y, None, pooling is None, np.dtype(float)).batch(range(len(X)))
-    task = Task(washout=1, pooling=pooling)
+    batch = Dataset(X, VALUES, None, True, np.dtype(float)).batch(range(len(X)))
+    task = Task(washout=1)
     H = np.vstack([part[0] for part in stream_states(r, task, batch)])
     np.testing.assert_array_equal(H, observe(r, task, batch).H)
 

@@ -1,9 +1,8 @@
-"""ESNClassifier: labels and probabilities, one label per sequence, feedback, and the settings of the paper."""
+"""ESNClassifier: labels and probabilities, rows of labels, feedback, and the settings of the paper."""
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 import reference as ref
 import toys
@@ -16,7 +15,6 @@ from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
-RISING_X, RISING = toys.rising()
 
 
 @pytest.mark.parametrize("readout", ["softmax", "ridge"])
@@ -59,32 +57,6 @@ def test_score_of_a_column_of_labels():
     whole, y = np.concatenate(X), np.concatenate(LABELS)
     esn = ESNClassifier(**grouped(toys.FAST)).fit(whole, y)
     assert esn.score(whole, y[:, None]) == esn.score(whole, y)
-
-
-def test_cross_validation_with_one_label_per_sequence():
-    esn = ESNClassifier(**grouped(toys.FAST))
-    assert cross_val_score(esn, RISING_X, RISING, cv=3, error_score="raise").mean() > 0.8
-    search = GridSearchCV(esn, {"pooling": ["mean", "last"]}, cv=3, scoring="accuracy", error_score="raise")
-    assert search.fit(RISING_X, RISING).best_score_ > 0.8
-    assert cross_val_predict(esn, RISING_X, RISING, cv=3).shape == RISING.shape
-
-
-@pytest.mark.parametrize("pooling", ["mean", "last", 3])
-def test_pooled_batched_and_one_by_one_agree(pooling):
-    esn = ESNClassifier(pooling=pooling, dtype="float64", **grouped(toys.FAST)).fit(RISING_X, RISING)
-    together = esn.predict_proba(RISING_X)
-    alone = np.concatenate([esn.predict_proba([x]) for x in RISING_X])
-    joined = esn.predict_proba(np.concatenate(RISING_X), lengths=[len(x) for x in RISING_X])
-    np.testing.assert_allclose(alone, together, atol=1e-12)
-    np.testing.assert_allclose(joined, together, atol=1e-12)
-
-
-@pytest.mark.parametrize("pooling", ["mean", "last", 3])
-def test_pooling_learns_one_label_per_sequence(pooling):
-    test_X, test_y = toys.rising(seed=1)
-    esn = ESNClassifier(20, epochs=15, pooling=pooling).fit(RISING_X, RISING)
-    assert esn.score(test_X, test_y) > 0.9
-    assert esn.predict_proba(test_X).shape == (40, 2)
 
 
 def test_classifier_feedback_feeds_back_probabilities():
@@ -165,29 +137,22 @@ SETS = [
     np.column_stack([v[:, 0] > 0, v[:, 1] > 0, x[:, 1] > 0.5]).astype(int)
     for x, v in zip(SEQUENCES, ROWS_OF_VALUES, strict=True)
 ]
-PER_SEQUENCE = np.array([s[-1] for s in SETS])
 
 
-@pytest.fixture(scope="module", params=["per step", "per sequence"])
-def fitted(request):
-    y = SETS if request.param == "per step" else PER_SEQUENCE
-    return ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, y), y
+@pytest.fixture(scope="module")
+def fitted():
+    return ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, SETS)
 
 
 def test_predictions_are_rows_of_0_and_1(fitted):
-    esn, y = fitted
-    found, P = (
-        np.concatenate(m) if esn.per_step_ else m for m in (esn.predict(SEQUENCES), esn.predict_proba(SEQUENCES))
-    )
-    true = np.concatenate(y) if esn.per_step_ else y
+    found, P, true = map(np.concatenate, (fitted.predict(SEQUENCES), fitted.predict_proba(SEQUENCES), SETS))
     assert found.shape == P.shape == true.shape
     assert set(np.unique(found)) <= {0, 1}
     np.testing.assert_array_equal(found, P > 0.5)
     assert ((P > 0) & (P <= 1)).all()
-    assert esn.classes_.tolist() == [0, 1, 2]
-    assert esn.score(SEQUENCES, y) == pytest.approx((found == true).all(axis=1).mean())
-    D = esn.decision_function(SEQUENCES)
-    np.testing.assert_array_equal((np.concatenate(D) if esn.per_step_ else D) > 0, found)
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert fitted.score(SEQUENCES, SETS) == pytest.approx((found == true).all(axis=1).mean())
+    np.testing.assert_array_equal(np.concatenate(fitted.decision_function(SEQUENCES)) > 0, found)
 
 
 def test_each_label_is_learned():
@@ -201,12 +166,11 @@ def test_each_label_is_learned():
 
 
 def test_the_model_file_keeps_the_probabilities(fitted, tmp_path):
-    esn, y = fitted
-    esn.save(tmp_path / "m")
+    fitted.save(tmp_path / "m")
     loaded = load(tmp_path / "m")
-    for one, other in zip(loaded.predict_proba(SEQUENCES), esn.predict_proba(SEQUENCES), strict=True):
+    for one, other in zip(loaded.predict_proba(SEQUENCES), fitted.predict_proba(SEQUENCES), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert loaded.score(SEQUENCES, y) == esn.score(SEQUENCES, y)
+    assert loaded.score(SEQUENCES, SETS) == fitted.score(SEQUENCES, SETS)
 
 
 def test_a_stream_answers_with_rows():
@@ -245,15 +209,10 @@ def test_ignored_rows_and_weights():
     )
 
 
-def test_rows_of_one_sequence_each_are_not_taken_for_steps():
+def test_labels_of_other_lengths_are_refused():
     short = [np.arange(len(s)) < len(s) - 1 for s in SETS]
-    with pytest.raises(ValueError, match=r"Give a row of 0 and 1 for each sequence.*shape \(1, labels\)"):
-        ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, list(PER_SEQUENCE))
     with pytest.raises(ValueError, match=r"steps; .*Look whether y\[0\] belongs to this sequence"):
         ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, [s[keep, 0] for s, keep in zip(SETS, short, strict=True)])
-    marked = ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, list(PER_SEQUENCE[:, None]))
-    plain = ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, PER_SEQUENCE)
-    np.testing.assert_array_equal(marked.predict_proba(SEQUENCES), plain.predict_proba(SEQUENCES))
 
 
 def test_what_is_refused():

@@ -102,15 +102,6 @@ def test_large_networks_have_none(monkeypatch):
     np.testing.assert_array_equal(softmax.intercept_, 0)
 
 
-def test_one_label_per_sequence():
-    whole, y = [x[:12] for x in X], ["a", "b"] * 5
-    esn = ESNClassifier(readout="ridge", ridge=1e-3, pooling=2, **grouped(FIXED, direct=False)).fit(whole, y)
-    H = np.array([harvest(esn.reservoir_, x).reshape(2, 6, 12).mean(axis=1).ravel() for x in whole])
-    T = (np.array(y)[:, None] == esn.classes_).astype(float)
-    np.testing.assert_allclose(esn.readout_weights_, np.linalg.solve(H.T @ H + 1e-3 * np.eye(24), H.T @ T), atol=1e-7)
-    np.testing.assert_array_equal(esn.intercept_, 0)
-
-
 def test_adding_sequences_is_fitting_them_all():
     whole = ESNRegressor(ridge=0.3, **grouped(FIXED)).fit(X_ECHO, VALUES)
     parts = ESNRegressor(ridge=0.3, **grouped(FIXED)).fit(X_ECHO[:5], VALUES[:5])

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, Normalizer, PolynomialFeatures, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 import echolearn
 import toys
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, SeriesRegressor, StackedRegressor
 from echolearn.modelfile.schema import FORMAT
 from reliability import forging
 from toys import grouped
@@ -19,22 +18,6 @@ X = [40 + 7 * x for x in X]
 VALUES = toys.echoes(sequences=6)[1]
 SMALL = {**toys.FAST, "hidden_units": 4, "connections": 2, "epochs": 1}
 STANDARD = FrameWise(StandardScaler())
-PIPELINES = {
-    "labels": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, LABELS),
-    "values": lambda: make_pipeline(FrameWise(MinMaxScaler()), ESNRegressor(**grouped(SMALL))).fit(X, VALUES),
-    "three steps": lambda: make_pipeline(
-        STANDARD, FrameWise(PolynomialFeatures(2)), FrameWise(PCA(3, whiten=True)), ESNClassifier(**grouped(SMALL))
-    ).fit(X, LABELS),
-    "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**grouped(SMALL))).fit(
-        X[0], VALUES[0]
-    ),
-    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, ["up", "down"] * 3),
-    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
-    "own names": lambda: Pipeline(
-        [("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**grouped(SMALL)))]
-    ).fit(X, LABELS),
-    "no steps": lambda: make_pipeline(ESNClassifier(**grouped(SMALL))).fit([x / 50 for x in X], LABELS),
-}
 
 
 def parts(path):
@@ -81,6 +64,8 @@ def test_models_that_are_not_ready_are_refused(tmp_path):
     with pytest.raises(ValueError, match="not fitted yet"):
         echolearn.save(make_pipeline(STANDARD, ESNClassifier()), tmp_path / "no")
     with pytest.raises(TypeError, match="StackedRegressor has no stream"):
-        echolearn.stream(PIPELINES["a stack"]())
-    with pytest.raises(TypeError, match="ESNForecaster"):
+        echolearn.stream(make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES))
+    with pytest.raises(TypeError, match="SeriesRegressor has no stream: an ESNClassifier or ESNRegressor streams"):
+        echolearn.stream(SeriesRegressor(4).fit(X, range(6)))
+    with pytest.raises(TypeError, match="ESNForecaster has no stream"):
         echolearn.stream(ESNForecaster(washout=2, **grouped(SMALL)).fit(VALUES[0]))

@@ -1,4 +1,4 @@
-"""ESNRegressor: values per step and per sequence, what is learned, the closed-form readout."""
+"""ESNRegressor: values per step, what is learned, the closed-form readout."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,6 @@ from echolearn.states import harvest
 from toys import grouped
 
 X, VALUES = toys.echoes(sequences=8)
-RISING_X = toys.rising()[0]
 
 
 def test_score_against_hand_counts():
@@ -20,16 +19,6 @@ def test_score_against_hand_counts():
     assert esn.score(X, VALUES) == pytest.approx(r2.mean())
     whole = np.concatenate(X), [len(x) for x in X]
     assert esn.score(whole[0], true, lengths=whole[1]) == pytest.approx(r2.mean(), abs=1e-5)
-
-
-def test_one_value_or_vector_per_sequence():
-    sums = np.array([x.sum() for x in RISING_X])
-    esn = ESNRegressor(20, epochs=5, validation_fraction=0).fit(RISING_X, sums / 10)
-    assert esn.predict(RISING_X).shape == (40,)
-    pairs = [np.array([s, -s]) / 10 for s in sums]
-    two = ESNRegressor(20, epochs=5, validation_fraction=0).fit(RISING_X, pairs)
-    assert two.predict(RISING_X).shape == (40, 2)
-    np.testing.assert_allclose(two.predict(RISING_X)[:, 0], -two.predict(RISING_X)[:, 1], atol=1e-3)
 
 
 def test_learning_beats_the_fixed_network():

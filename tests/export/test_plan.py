@@ -8,7 +8,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures
 
 import exported
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, ReservoirFeatures
+from echolearn import (
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    FrameWise,
+    ReservoirFeatures,
+    SeriesClassifier,
+    SeriesRegressor,
+)
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
 from echolearn.export.plan import check_runs_forward
@@ -22,6 +30,8 @@ def test_a_plan_means_what_the_model_answers():
         exported.classifier(bidirectional=True, readout="ridge"),
         exported.classifier(feedback=True, direct=False, activation="sigmoid"),
         exported.regressor(dtype="float64"),
+        SeriesClassifier(20, washout=4).fit(exported.X, ["up", "down"] * 3),
+        SeriesRegressor(20, dtype="float64").fit(exported.X, [v.mean(axis=0) for v in exported.VALUES]),
     ):
         drawn = exported.drawn(model)
         np.testing.assert_allclose(evaluate(drawn.plan, drawn.x), drawn.expected, rtol=2e-6, atol=2e-6)
@@ -109,11 +119,10 @@ def test_what_has_no_plan_is_refused_by_name(make, message):
 
 
 def test_what_needs_the_end_of_a_sequence_is_refused_by_name():
-    one_each = ["up", "down"] * 3
     for model, message in (
         (exported.classifier(bidirectional=True), "bidirectional=True"),
-        (exported.classifier(labels=one_each, pooling=3), "pooling=3"),
-        (ESNClassifier(5).fit(exported.X, one_each), "pooling='summary'"),
+        (SeriesClassifier(5).fit(exported.X, ["up", "down"] * 3), "SeriesClassifier cannot .* sees whole series"),
+        (SeriesRegressor(5).fit(exported.X, range(6)), "SeriesRegressor cannot .* sees whole series"),
     ):
         with pytest.raises(ExportError, match=message):
-            check_runs_forward(plan_of(model), "C", ("mean", "last"))
+            check_runs_forward(plan_of(model), "C")

@@ -10,7 +10,7 @@ from sklearn.metrics import balanced_accuracy_score, recall_score
 from sklearn.utils.class_weight import compute_class_weight
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, load
+from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, SeriesRegressor, StackedClassifier, load
 from echolearn.exceptions import CheckpointError, InputWarning
 from echolearn.readout import solver
 from echolearn.states import harvest
@@ -55,13 +55,10 @@ def test_whole_weights_count_like_repeated_sequences(how):
         np.testing.assert_allclose(one, other, rtol=1e-7)
 
 
-@BOTH
-@pytest.mark.parametrize("pooling", ["mean", "last", 3])
-def test_whole_weights_count_like_repeated_sequences_with_one_label_each(how, pooling):
-    w = np.arange(40) % 3
-    again = np.repeat(np.arange(40), w)
-    found = classifier(**how, pooling=pooling).fit(RISING_X, RISING, sample_weight=w)
-    close(found, classifier(**how, pooling=pooling).fit([RISING_X[i] for i in again], RISING[again]), rtol=1e-6)
+def test_a_weight_of_1_changes_no_bit_of_a_series_fit():
+    plain = SeriesClassifier(10).fit(RISING_X, RISING)
+    ones = SeriesClassifier(10).fit(RISING_X, RISING, sample_weight=np.ones(40))
+    np.testing.assert_array_equal(ones.network_.readout.U, plain.network_.readout.U)
 
 
 def test_the_ridge_of_weighted_targets_is_that_of_repeated_ones():
@@ -127,9 +124,13 @@ def test_nan_as_the_label_to_ignore_stands_for_none_too(missing):
 def test_sequences_without_a_label_are_left_out():
     marked = np.where(np.arange(40) % 4 == 0, -1, RISING)
     known = np.flatnonzero(marked >= 0)
-    esn = classifier(**FIXED, ignore_label=-1).fit(RISING_X, marked)
-    close(esn, classifier(**FIXED).fit([RISING_X[i] for i in known], RISING[known]))
+    how = {"hidden_units": 10, "standardize": False}  # inputs are standardised over series without a label, too
+    esn = SeriesClassifier(ignore_label=-1, **how).fit(RISING_X, marked)
+    close(esn, SeriesClassifier(**how).fit([RISING_X[i] for i in known], RISING[known]))
     assert esn.classes_.tolist() == [0, 1]
+    assert esn.score(RISING_X, marked) == esn.score([RISING_X[i] for i in known], RISING[known])
+    values = SeriesRegressor(**how).fit(RISING_X, np.where(marked < 0, np.nan, RISING))
+    close(values, SeriesRegressor(**how).fit([RISING_X[i] for i in known], RISING[known].astype(float)))
 
 
 def test_targets_that_are_all_missing_are_refused():
@@ -304,7 +305,7 @@ def test_a_fit_does_not_resume_from_other_weights(other, tmp_path):
     ],
 )
 def test_the_settings_are_in_the_model_file(settings, y, tmp_path):
-    esn = classifier(**FIXED, **settings).fit(RISING_X, y)
+    esn = SeriesClassifier(10, **settings).fit(RISING_X, y)
     esn.save(tmp_path / "m")
     loaded = load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.predict(RISING_X), esn.predict(RISING_X))
@@ -352,12 +353,12 @@ def fitted():
     return fit()
 
 
-def test_the_washout_limits_lengths_at_predict_only_where_states_are_pooled():
+def test_the_washout_limits_lengths_at_predict_only_where_whole_series_are_answered():
     esn = fit(washout=5)
     assert esn.predict(SEQUENCES[0][:3]).shape == (3,)
-    pooled = fit(SEQUENCES, ["a", "b"] * 3, washout=5)
+    whole = SeriesClassifier(10, washout=5).fit(SEQUENCES, ["a", "b"] * 3)
     with pytest.raises(ValueError, match=r"washout=5, but sequence 0 has 3 steps"):
-        pooled.predict([SEQUENCES[0][:3]])
+        whole.predict([SEQUENCES[0][:3]])
 
 
 def test_another_number_of_features_is_refused_at_predict(fitted):
@@ -393,14 +394,6 @@ def test_validation_values_of_another_width_are_refused():
             [y[:10] for y in Y2],
             validation=([x[:10] for x in SEQUENCES], [y[:10, :1] for y in Y2]),
         )
-
-
-def test_settings_that_need_one_target_per_step_are_refused_without():
-    one_each = ["low", "high"] * 3
-    with pytest.raises(ValueError, match=r"feedback=True needs one target per step.*Set feedback=False"):
-        fit(SEQUENCES, one_each, feedback=True)
-    with pytest.raises(ValueError, match=r"targets='last' needs one target per step.*Use targets='all'"):
-        fit(SEQUENCES, one_each, targets="last")
 
 
 UNUSUAL = {
@@ -460,8 +453,8 @@ def test_one_label_per_sequence_may_come_in_any_list():
         pd.Series(one_each),
         np.array(one_each, dtype=object),
     ):
-        esn = fit(SEQUENCES, y)
+        esn = SeriesClassifier(10).fit(SEQUENCES, y)
         assert not esn.per_step_
         assert esn.predict(SEQUENCES).shape == (6,)
-    joined = fit(np.concatenate(SEQUENCES), one_each, lengths=[len(x) for x in SEQUENCES])
+    joined = SeriesClassifier(10).fit(np.concatenate(SEQUENCES), one_each, lengths=[len(x) for x in SEQUENCES])
     np.testing.assert_array_equal(joined.predict(SEQUENCES), esn.predict(SEQUENCES))

@@ -59,14 +59,6 @@ def test_fixed_networks_form_an_ensemble_too(readout):
     assert esn.history_ == []
 
 
-@pytest.mark.parametrize("pooling", ["mean", "last", 3])
-def test_one_label_per_sequence(pooling):
-    rising, up = toys.rising()
-    esn = ESNClassifier(pooling=pooling, dtype="float64", **grouped({**HOW, "hidden_units": 20})).fit(rising, up)
-    mean = np.mean([part.decision_function(rising) for part in fitted_one_by_one(esn, rising, up)], axis=0)
-    np.testing.assert_allclose(esn.decision_function(rising), mean, atol=1e-12)
-
-
 def test_an_ensemble_is_saved_and_loaded_like_any_other(tmp_path):
     esn = ESNClassifier(**grouped(HOW)).fit(X, LABELS)
     esn.save(tmp_path / "model.safetensors")

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, load
+from echolearn import (
+    ESNClassifier,
+    ESNRegressor,
+    SeriesClassifier,
+    SeriesRegressor,
+    StackedClassifier,
+    StackedRegressor,
+    load,
+)
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.reader import read_tensors
 from echolearn.modelfile.schema import FORMAT
@@ -59,11 +67,42 @@ def test_classifier(feedback):
     np.testing.assert_allclose(esn.network_.readout.U, at_once.network_.readout.U, rtol=1e-8, atol=1e-10)
 
 
-def test_one_label_per_sequence():
-    at_once = ESNClassifier(readout="ridge", **grouped(FIXED)).fit(RISING_X, RISING)
-    esn = ESNClassifier(readout="ridge", **grouped(FIXED)).partial_fit(RISING_X[:20], RISING[:20])
-    esn.partial_fit(RISING_X[20:], RISING[20:])
-    np.testing.assert_allclose(esn.network_.readout.U, at_once.network_.readout.U, rtol=1e-8, atol=1e-10)
+SERIES_OF = {
+    ESNClassifier: SeriesClassifier,
+    ESNRegressor: SeriesRegressor,
+    StackedClassifier: SeriesClassifier,
+    StackedRegressor: SeriesRegressor,
+}
+
+
+@pytest.mark.parametrize("kind", SERIES_OF)
+def test_one_target_per_series_is_refused_with_the_class_to_use(kind):
+    if kind in (StackedClassifier, StackedRegressor):
+        layer = (ESNClassifier if kind is StackedClassifier else ESNRegressor)(5)
+        esn = kind([layer, layer])
+    else:
+        esn = kind(5)
+    words = rf"one target for each of the 40 sequences.*{kind.__name__} learns one target per step. Use "
+    for y in (RISING, RISING.astype(float)):
+        with pytest.raises(ValueError, match=words + f"{SERIES_OF[kind].__name__} for one target per series"):
+            esn.fit(RISING_X, y)
+    assert not hasattr(esn, "model_")
+    SERIES_OF[kind](5).fit(RISING_X, RISING)
+
+
+@pytest.mark.parametrize("kind", [ESNClassifier, ESNRegressor])
+def test_targets_per_step_of_a_series_estimator_are_refused_with_the_class_to_use(kind):
+    y = [(v[:, 0] > 0).astype(float) for v in VALUES]
+    with pytest.raises(ValueError, match=f"y has one target per step; .*Use {kind.__name__} for one target per step"):
+        SERIES_OF[kind](5).fit(X, y)
+    kind(5, learn="none").fit(X, y)
+
+
+def test_added_sequences_have_one_target_per_step():
+    esn = ESNClassifier(readout="ridge", **grouped(FIXED))
+    with pytest.raises(ValueError, match="Use SeriesClassifier for one target per series"):
+        esn.partial_fit(RISING_X, RISING)
+    assert not hasattr(SeriesClassifier(), "partial_fit")
 
 
 def test_automatic_ridge_is_chosen_as_a_fit_without_held_out_data_chooses():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 
-from echolearn import ESNClassifier, ESNRegressor, load
+from echolearn import ESNRegressor, SeriesClassifier, load
 from echolearn.datasets import mackey_glass
 from echolearn.exceptions import ClosedLoopWarning
 from toys import grouped
@@ -141,9 +141,9 @@ def test_a_warm_up_that_cannot_be_used_is_refused_with_what_can(fitted):
     with pytest.raises(ValueError, match="'cold' to start in the initial state"):
         fitted.predict(X[400:], warm_up="warm")
     Z = [np.random.default_rng(k).normal(size=(12, 1)) for k in range(20)]
-    whole = ESNClassifier(10, learn="none", pooling="mean").fit(Z, [0, 1] * 10)
+    whole = SeriesClassifier(10).fit(Z, [0, 1] * 10)
     with pytest.raises(ValueError, match="whole sequences"):
-        whole.predict(Z, warm_up=Z)
+        whole.states(Z, warm_up=Z)
     both = ESNRegressor(10, learn="none", bidirectional=True).fit(X[:400], X[:400, 0])
     with pytest.raises(ValueError, match="bidirectional"):
         both.predict(X[400:], warm_up=X[:400])

@@ -7,7 +7,16 @@ import pytest
 from sklearn.base import clone
 
 import toys
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, StackedRegressor, load
+from echolearn import (
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    Reservoir,
+    SeriesClassifier,
+    SeriesRegressor,
+    StackedRegressor,
+    load,
+)
 from echolearn.exceptions import ModelFileError
 from echolearn.fitting import settings as module
 from echolearn.fitting.parameters import flat_settings
@@ -53,7 +62,6 @@ BAD = {
     "washout": [-1, 0.5, None],
     "direct": [2],
     "fit_intercept": [0, None, "yes"],
-    "pooling": ["max", None],
     "loop_steps": [0, 1.5, "many"],
     "method": ["loop", 1, None],
     "horizon": [0, 2.5, "far"],
@@ -111,6 +119,27 @@ def test_constructors_are_short():
     assert len(settings_of(ESNClassifier)) <= 25
     assert len(settings_of(ESNRegressor)) <= 25
     assert len(settings_of(ESNForecaster)) <= 20
+    assert len(settings_of(SeriesClassifier)) <= 12
+    assert len(settings_of(SeriesRegressor)) <= 9
+
+
+OF_SERIES = sorted(inspect.signature(SeriesClassifier).parameters)
+
+
+def test_settings_of_series_are_those_of_steps():
+    """One word has one meaning: an estimator of whole series has some of the settings of one of steps, and no other."""
+    assert settings_of(SeriesClassifier) < settings_of(ESNClassifier)
+    assert settings_of(SeriesRegressor) == settings_of(SeriesClassifier) - OF_CLASSIFIERS
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [*((name, value) for name in OF_SERIES for value in BAD[name]), ("washout", "auto")]
+)
+def test_bad_settings_of_series_are_named_with_what_was_expected(name, value):
+    kinds = [SeriesClassifier] if name in OF_CLASSIFIERS else [SeriesClassifier, SeriesRegressor]
+    for kind in kinds:
+        with pytest.raises(ValueError, match=rf"{name}=.*; expected "):
+            kind(**{"hidden_units": 3, name: value}).fit(X, [0, 1] * 3)
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
@@ -360,7 +389,6 @@ def network_settings_of(kind=ESNClassifier, /, **params):
         ({"hidden_units": 1000}, 1),
         ({"hidden_units": 1000, "ensemble": 4, "learn": "none"}, 4),
         ({"hidden_units": 1000, "ensemble": 4, "epochs": 0}, 4),
-        ({"hidden_units": 1000, "ensemble": 4, "pooling": "summary"}, 1),
         ({"hidden_units": 2, "ensemble": 5}, 2),
         ({"hidden_units": 1000, "ensemble": 4}, 4),
         ({"hidden_units": 1000, "topology": "ring"}, 1),
@@ -400,19 +428,18 @@ def test_patience_is_given_or_a_quarter_of_the_epochs():
 
 
 @pytest.mark.parametrize(
-    ("settings", "per_step", "refines"),
+    ("settings", "refines"),
     [
-        ({}, True, True),
-        ({}, False, False),
-        ({"readout": "ridge"}, True, False),
-        ({"refine_epochs": 0}, True, False),
-        ({"learn": "none"}, True, False),
-        ({"epochs": 0}, True, False),
-        ({"gradient": "printed", "leak": 1.0, "learn_leak": False}, True, False),
+        ({}, True),
+        ({"readout": "ridge"}, False),
+        ({"refine_epochs": 0}, False),
+        ({"learn": "none"}, False),
+        ({"epochs": 0}, False),
+        ({"gradient": "printed", "leak": 1.0, "learn_leak": False}, False),
     ],
 )
-def test_when_the_last_epochs_are_on_the_cross_entropy(settings, per_step, refines):
-    assert network_settings_of(**settings).refines(per_step) is refines
+def test_when_the_last_epochs_are_on_the_cross_entropy(settings, refines):
+    assert network_settings_of(**settings).refines is refines
 
 
 def test_a_ridge_is_a_number_or_a_choice():
@@ -427,19 +454,11 @@ def test_a_ridge_is_a_number_or_a_choice():
     np.testing.assert_array_equal(own.ridge_choice()(3.0), [1.5, 6.0])
 
 
-def test_one_target_per_sequence_excludes_some_settings():
-    network_settings_of(feedback=True).check_targets(per_step=True)
-    with pytest.raises(ValueError, match="feedback=True needs one target per step"):
-        network_settings_of(feedback=True).check_targets(per_step=False)
-    with pytest.raises(ValueError, match="targets='last' needs one target per step"):
-        network_settings_of(targets="last", lookback=3).check_targets(per_step=False)
-
-
-def test_pooling_is_for_one_target_per_sequence():
-    settings = network_settings_of(pooling=3, washout=2, direct=False, lookback=4)
-    assert settings.task(per_step=True).pooling is None
-    task = settings.task(per_step=False)
-    assert (task.pooling, task.washout, task.direct, task.lookback) == (3, 2, False, 4)
+def test_the_task_of_the_settings():
+    task = network_settings_of(washout=2, direct=False, lookback=4, targets="last").task()
+    assert (task.washout, task.direct, task.lookback, task.targets) == (2, False, 4, "last")
+    assert task.intercept
+    assert task.summary is None
 
 
 def test_parameters_that_an_estimator_lacks_are_at_their_defaults():
@@ -474,15 +493,14 @@ def test_the_job_of_a_fit_by_hand(monkeypatch):
         softmax=False,
         choose=False,
         direct=True,
-        parts=1,
         itemsize=4,
         threads=3,
         networks=4,
         bidirectional=False,
     )
 
-    def changed(sequences=train, **changes):
-        return network_settings_of(**{**usual, **changes}).job(sequences, None, 1)
+    def changed(**changes):
+        return network_settings_of(**{**usual, **changes}).job(train, None, 1)
 
     assert changed().held_out == 0
     assert changed(hidden_units=5).connections == 5
@@ -494,5 +512,3 @@ def test_the_job_of_a_fit_by_hand(monkeypatch):
     assert not changed(direct=False).direct
     assert changed(dtype="float64").itemsize == 8
     assert changed(bidirectional=True).bidirectional
-    one_each = Dataset(X, np.zeros(3, int), 5, False, np.dtype("float32"))
-    assert changed(one_each, pooling=3).parts == 3

@@ -65,7 +65,7 @@ def test_a_very_long_series_is_learned_in_mini_batches_of_windows():
 )
 def test_what_the_user_asks_for_is_not_cut(changes):
     data, chosen = one_series(1000), settings(**changes)
-    learning = learning_of(chosen, data, chosen.task(True))
+    learning = learning_of(chosen, data, chosen.task())
     assert learning.data is data
     assert learning.settings is chosen
 

@@ -21,23 +21,21 @@ def draw(seed, both_directions=False):
     rng = np.random.default_rng([2, seed, both_directions])
     grid = list(itertools.product(ACTIVATIONS, LOOKBACKS))
     activation, lookback = grid[seed % len(grid)]
-    pooling = [None, None, "mean", "last", 2, 4][rng.integers(6)]
     n_out = int(rng.integers(1, 4))
     how = {
         "direct": bool(rng.integers(2)),
         "washout": int(rng.integers(0, 3)),
         "lookback": lookback,
-        "targets": "all" if pooling else str(rng.choice(["all", "last"])),
-        "pooling": pooling,
+        "targets": str(rng.choice(["all", "last"])),
     }
     bias, backward = bool(rng.integers(2)), None
     if both_directions:
         w, backward = networks.two_directions(rng, N=int(rng.integers(2, 7)), n_out=n_out, bias=bias)
     else:
-        w = ref.network(rng, n_out=n_out, feedback=pooling is None and bool(rng.integers(2)), bias=bias)
+        w = ref.network(rng, n_out=n_out, feedback=bool(rng.integers(2)), bias=bias)
     lengths = rng.integers(how["washout"] + 1, 15, rng.choice([1, 2, 3, 5, 12]))
     X = [rng.normal(size=(n, len(w["W"]))) for n in lengths]
-    T = [rng.normal(size=(n_out,) if pooling else (n, n_out)) for n in lengths]
+    T = [rng.normal(size=(n, n_out)) for n in lengths]
     h0 = rng.normal(size=w["W"].shape[1]) if rng.integers(2) else None
     mu = 10.0 ** rng.uniform(-4, 1)
     if rng.integers(4) == 0:  # classes, as rows with a single 1
@@ -64,7 +62,7 @@ def compare_with_complex_steps(tens, both_directions, weighted=False):
     """Compare the loss and every derivative of ten draws with the slow network."""
     for seed in range(10 * tens, 10 * tens + 10):
         w, r, X, T, mu, how = draw(seed, both_directions)
-        counts = draw_weights(seed, T, how["pooling"] is None) if weighted else None
+        counts = draw_weights(seed, T) if weighted else None
         found = loss_and_gradients(r, X, T, ridge=mu, sample_weight=counts, **how)
 
         def witness(moved, r=r, X=X, T=T, mu=mu, how=how, counts=counts):
@@ -89,7 +87,6 @@ def compare_with_complex_steps(tens, both_directions, weighted=False):
 def test_the_draws_have_every_setting():
     draws = [draw(seed) for seed in range(DRAWS)]
     for key, values in {
-        "pooling": [None, "mean", "last", 2, 4],
         "targets": ["all", "last"],
         "direct": [True, False],
         "washout": [0, 1, 2],
@@ -101,15 +98,13 @@ def test_the_draws_have_every_setting():
     assert {r.W_fb is None for _, r, *_ in draws} == {True, False}
 
 
-@pytest.mark.parametrize("pooling", [None, "mean", "last", 3])
-def test_the_gradient_of_both_directions_agrees_with_central_differences(pooling):
+def test_the_gradient_of_both_directions_agrees_with_central_differences():
     """A second witness, which shares no loop with the first: the loss itself at moved weights."""
-    X, values = toys.echoes(sequences=8)
+    X, T = toys.echoes(sequences=8)
     rng = np.random.default_rng(3)
     w, backward = networks.two_directions(rng, N=8, n_in=2)
     r = Reservoir(**w, activation="tanh", backward=backward)
-    T = [v[0] for v in values] if pooling else values
-    how = {"ridge": 0.1, "washout": 1, "pooling": pooling}
+    how = {"ridge": 0.1, "washout": 1}
     found = loss_and_gradients(r, X, T, **how)
     for name, value in r.weights().items():
         way, h = rng.normal(size=value.shape), 1e-6
@@ -184,7 +179,7 @@ def test_numbers_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"gradient": "exat"}, {"targets": "lst"}, {"pooling": "max"}, {"lookback": 0}, {"ridge": np.nan}],
+    [{"gradient": "exat"}, {"targets": "lst"}, {"washout": -1}, {"lookback": 0}, {"ridge": np.nan}],
 )
 def test_unknown_settings_are_refused(wrong):
     rng = np.random.default_rng(6)
@@ -214,10 +209,10 @@ def test_data_that_do_not_fit_are_refused(X, T, message):
         loss_and_gradients(reservoir, X, T, ridge=1.0)
 
 
-def draw_weights(seed, T, per_step):
+def draw_weights(seed, T):
     """Return weights in the form of T, about a third of them 0, at least one not."""
     rng = np.random.default_rng([3, seed])
-    w = [rng.choice([0.0, 0.3, 1.0, 2.0], size=len(t) if per_step else ()) for t in T]
+    w = [rng.choice([0.0, 0.3, 1.0, 2.0], size=len(t)) for t in T]
     w[0] = np.ones_like(w[0])
     return w
 
@@ -228,18 +223,17 @@ def test_the_gradient_of_weighted_targets_is_the_derivative_of_the_weighted_loss
     compare_with_complex_steps(tens, both_directions, weighted=True)
 
 
-@pytest.mark.parametrize("pooling", [None, "mean", "last", 2])
-def test_targets_of_weight_0_do_not_exist(pooling):
+def test_targets_of_weight_0_do_not_exist():
     """Sequences of weight 0 are as if left out, and a weight of 2 as a sequence that is there twice."""
     rng = np.random.default_rng(0)
     r = Reservoir(**ref.network(rng, N=6, n_in=2), activation="tanh")
     X = [rng.normal(size=(n, 2)) for n in (9, 7, 12, 5)]
-    T = [rng.normal(size=(2,) if pooling else (len(x), 2)) for x in X]
+    T = [rng.normal(size=(len(x), 2)) for x in X]
     w = [1.0, 0.0, 2.0, 1.0]
     T_missing = [T[0], np.full_like(T[1], np.nan), *T[2:]]
-    found = loss_and_gradients(r, X, T_missing, ridge=0.1, pooling=pooling, sample_weight=w)
+    found = loss_and_gradients(r, X, T_missing, ridge=0.1, sample_weight=w)
     order = [0, 2, 2, 3]
-    expected = loss_and_gradients(r, [X[i] for i in order], [T[i] for i in order], ridge=0.1, pooling=pooling)
+    expected = loss_and_gradients(r, [X[i] for i in order], [T[i] for i in order], ridge=0.1)
     assert found.loss == pytest.approx(expected.loss)
     np.testing.assert_allclose(found.readout, expected.readout, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.dE_dW, expected.dE_dW, rtol=1e-9, atol=1e-12)

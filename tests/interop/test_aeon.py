@@ -19,7 +19,7 @@ from toys import grouped  # noqa: E402
 EXCLUDED: dict[str, str] = {}  # check -> reason
 
 
-@pytest.mark.parametrize(("name", "least"), [("ESNClassifier", 40), ("ESNRegressor", 40), ("ESNForecaster", 25)])
+@pytest.mark.parametrize(("name", "least"), [("SeriesClassifier", 40), ("SeriesRegressor", 40), ("ESNForecaster", 25)])
 def test_it_passes_the_checks_of_aeon(name, least):
     found = check_estimator(getattr(aeon, name), checks_to_exclude=list(EXCLUDED) or None)
     assert len(found) >= least
@@ -35,8 +35,8 @@ def test_the_classifier_answers_as_echolearn_does():
     cases = panel()
     y = np.array([str(case[0].mean() > 0) for case in cases])
     first = [case.T for case in cases]
-    theirs = aeon.ESNClassifier(12, random_state=3).fit(cases, y)
-    ours = echolearn.ESNClassifier(12, random_state=3).fit(first, y)
+    theirs = aeon.SeriesClassifier(12, random_state=3).fit(cases, y)
+    ours = echolearn.SeriesClassifier(12, random_state=3).fit(first, y)
     assert (theirs.predict(cases) == ours.predict(first)).all()
     assert np.array_equal(theirs.predict_proba(cases), ours.predict_proba(first))
 
@@ -44,9 +44,9 @@ def test_the_classifier_answers_as_echolearn_does():
 def test_the_regressor_answers_as_echolearn_does_and_can_be_searched():
     X = np.random.default_rng(0).normal(size=(30, 2, 20))
     y = X.sum(axis=(1, 2))
-    theirs, ours = aeon.ESNRegressor(10).fit(X, y), echolearn.ESNRegressor(10).fit(X.transpose(0, 2, 1), y)
+    theirs, ours = aeon.SeriesRegressor(10).fit(X, y), echolearn.SeriesRegressor(10).fit(X.transpose(0, 2, 1), y)
     assert np.array_equal(theirs.predict(X), ours.predict(X.transpose(0, 2, 1)))
-    search = GridSearchCV(aeon.ESNRegressor(), {"hidden_units": [3, 10]}, cv=2).fit(X, y)
+    search = GridSearchCV(aeon.SeriesRegressor(), {"hidden_units": [3, 10]}, cv=2).fit(X, y)
     assert search.best_params_["hidden_units"] in (3, 10)
 
 

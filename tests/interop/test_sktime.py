@@ -21,7 +21,9 @@ from toys import grouped  # noqa: E402
 EXCLUDED: dict[str, str] = {}  # check -> reason
 
 
-@pytest.mark.parametrize(("name", "least"), [("ESNClassifier", 200), ("ESNRegressor", 100), ("ESNForecaster", 500)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("SeriesClassifier", 200), ("SeriesRegressor", 100), ("ESNForecaster", 500)]
+)
 def test_it_passes_the_checks_of_sktime(name, least):
     found = check_estimator(getattr(sktime, name), verbose=False, tests_to_exclude=list(EXCLUDED) or None)
     assert len(found) >= least
@@ -37,8 +39,8 @@ def panel():
 def test_the_classifier_answers_as_echolearn_does():
     cases, frames = panel()
     y = np.array([str(case[:, 0].mean() > 0) for case in cases])
-    theirs = sktime.ESNClassifier(12, random_state=3).fit(frames, y)
-    ours = echolearn.ESNClassifier(12, random_state=3).fit(cases, y)
+    theirs = sktime.SeriesClassifier(12, random_state=3).fit(frames, y)
+    ours = echolearn.SeriesClassifier(12, random_state=3).fit(cases, y)
     assert (theirs.predict(frames) == ours.predict(cases)).all()
     assert np.array_equal(theirs.predict_proba(frames), ours.predict_proba(cases))
 
@@ -49,10 +51,10 @@ def test_the_regressor_takes_missing_values_if_told_how():
     cases[0][3, 1] = np.nan
     frames = [pd.DataFrame(case) for case in cases]
     with pytest.raises(ValueError, match="missing values"):
-        sktime.ESNRegressor(10).fit(frames, y)
-    theirs = sktime.ESNRegressor(10, missing="carry").fit(frames, y)
+        sktime.SeriesRegressor(10).fit(frames, y)
+    theirs = sktime.SeriesRegressor(10, missing="carry").fit(frames, y)
     assert np.array_equal(
-        theirs.predict(frames), echolearn.ESNRegressor(10, missing="carry").fit(cases, y).predict(cases)
+        theirs.predict(frames), echolearn.SeriesRegressor(10, missing="carry").fit(cases, y).predict(cases)
     )
 
 

@@ -43,14 +43,6 @@ def test_a_stream_continues_with_the_same_bits(tmp_path, online):
     assert (esn.stream(online=online).predict_proba(gap) != expected).any()
 
 
-def test_a_pooled_stream_keeps_its_mean(tmp_path):
-    esn = exported.classifier(labels=["up", "down"] * 3, pooling="mean", washout=4)
-    stream = esn.stream()
-    stream.predict(BEFORE)
-    stream.save(tmp_path / "s")
-    assert (esn.stream().resume(tmp_path / "s").predict_proba(AFTER) == stream.predict_proba(AFTER)).all()
-
-
 def test_the_stream_of_a_pipeline(tmp_path):
     def model(scaler):
         network = ESNRegressor(10, **grouped(exported.FIXED))

@@ -8,7 +8,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 
 import echolearn
 import toys
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedRegressor
+from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, StackedRegressor
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.schema import FORMAT
 from reliability import forging
@@ -29,7 +29,7 @@ PIPELINES = {
     "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**grouped(SMALL))).fit(
         X[0], VALUES[0]
     ),
-    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, ["up", "down"] * 3),
+    "one per sequence": lambda: make_pipeline(STANDARD, SeriesClassifier(4)).fit(X, ["up", "down"] * 3),
     "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
     "own names": lambda: Pipeline(
         [("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**grouped(SMALL)))]

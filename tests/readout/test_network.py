@@ -17,14 +17,14 @@ from echolearn.states import harvest
 from toys import grouped
 
 LENGTHS = [40, 13, 25, 7]
-VIEWS = [ReadoutView(), ReadoutView(3, direct=False), ReadoutView(pooling="mean"), ReadoutView(2, pooling=3)]
+VIEWS = [ReadoutView(), ReadoutView(3, direct=False)]
 
 
-def data_of(lengths=LENGTHS, *, per_step=True, n_out=2):
+def data_of(lengths=LENGTHS, *, n_out=2):
     rng = np.random.default_rng(1)
     X = [rng.normal(size=(n, 2)) for n in lengths]
-    y = [rng.normal(size=(n, n_out) if per_step else n_out) for n in lengths]
-    return Dataset(X, y, None, per_step, np.dtype(np.float64))
+    y = [rng.normal(size=(n, n_out)) for n in lengths]
+    return Dataset(X, y, None, True, np.dtype(np.float64))
 
 
 def network(view=ReadoutView(), *, N=9, seed=0, n_out=2, **more):  # noqa: B008
@@ -36,12 +36,11 @@ def network(view=ReadoutView(), *, N=9, seed=0, n_out=2, **more):  # noqa: B008
 @pytest.mark.parametrize("view", VIEWS)
 def test_outputs_are_the_readout_of_what_is_observed(view):
     """A prediction has outputs for the washout too."""
-    net, data = network(view), data_of(per_step=view.pooling is None)
-    everything = view if view.pooling else replace(view, washout=0)
+    net, data = network(view), data_of()
     for i, Y in enumerate(net.outputs(data)):
-        seen = observe(net.reservoir, everything, data.batch([i]))
+        seen = observe(net.reservoir, replace(view, washout=0), data.batch([i]))
         np.testing.assert_allclose(Y, seen.H_c @ net.readout.U, atol=1e-12)
-        assert Y.shape == ((1, 2) if view.pooling else (LENGTHS[i], 2))
+        assert Y.shape == (LENGTHS[i], 2)
 
 
 def test_outputs_that_are_fed_back_against_one_step_after_another():
@@ -68,14 +67,6 @@ def test_predictions_of_a_long_sequence_are_the_same_in_chunks(esn, monkeypatch)
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
-def test_pooled_predictions_of_a_long_sequence_are_the_same_in_small_groups(monkeypatch):
-    data = data_of([300, 40, 50, 60, 45, 90])
-    esn = ESNClassifier(20, learn="none", readout="ridge").fit(data.X, [0, 1, 0, 1, 0, 1])
-    whole = esn.decision_function(data.X)
-    monkeypatch.setattr(views, "MAX_FRAMES_PER_PASS", 64)
-    np.testing.assert_allclose(esn.decision_function(data.X), whole, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("direct", [True, False])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_applying_a_readout_is_a_product_with_the_stacked_columns(direct, intercept):
@@ -96,12 +87,12 @@ def squared(Y, T):
     return float(((Y - T) ** 2).sum())
 
 
-@pytest.mark.parametrize(("view", "feedback"), [(view, False) for view in VIEWS] + [(view, True) for view in VIEWS[:2]])
+@pytest.mark.parametrize(("view", "feedback"), [(view, feedback) for view in VIEWS for feedback in (False, True)])
 def test_the_mean_error_is_that_of_the_outputs_after_the_washout(view, feedback):
     net = network(view, **({"n_feedback": 2, "feedback_scaling": 0.3} if feedback else {}))
-    data = data_of(per_step=view.pooling is None)
-    washout = 0 if view.pooling else view.washout
-    pairs = [(Y[washout:], T[washout:]) for Y, T in zip(net.outputs(data), map(np.atleast_2d, data.y), strict=True)]
+    data = data_of()
+    washout = view.washout
+    pairs = [(Y[washout:], T[washout:]) for Y, T in zip(net.outputs(data), data.y, strict=True)]
     expected = sum(squared(Y, T) for Y, T in pairs) / sum(len(T) for _, T in pairs)
     assert mean_error(net, data, squared) == pytest.approx(expected)
 
@@ -110,7 +101,7 @@ def test_the_mean_error_is_that_of_the_outputs_after_the_washout(view, feedback)
 @pytest.mark.parametrize("units", [(5,), (4, 7), (6, 6, 3)])
 def test_the_average_of_networks_has_the_mean_of_their_outputs(view, units):
     networks = [network(view, N=N, seed=seed) for seed, N in enumerate(units)]
-    data = data_of(per_step=view.pooling is None)
+    data = data_of()
     one = average(networks)
     assert sum(units) == one.reservoir.N
     assert one.readout.statistics is None
@@ -133,23 +124,20 @@ def test_the_average_has_the_mean_ridge_and_strength():
     assert average(softmax).readout.softmax
 
 
-@pytest.mark.parametrize(("view", "feedback"), [(view, False) for view in VIEWS] + [(view, True) for view in VIEWS[:2]])
+@pytest.mark.parametrize(("view", "feedback"), [(view, feedback) for view in VIEWS for feedback in (False, True)])
 def test_the_mean_error_of_weighted_targets_is_a_weighted_mean(view, feedback):
     net = network(view, **({"n_feedback": 2, "feedback_scaling": 0.3} if feedback else {}))
-    data = data_of(per_step=view.pooling is None)
+    data = data_of()
     rng = np.random.default_rng(0)
-    w = [rng.choice([0.0, 1.0, 3.0], size=() if view.pooling else len(x)) for x in data.X]
+    w = [rng.choice([0.0, 1.0, 3.0], size=len(x)) for x in data.X]
     w[0] = np.ones_like(w[0])
-    washout = 0 if view.pooling else view.washout
     rows = [
         (c, squared(y, t))
-        for Y, T, W in zip(net.outputs(data), map(np.atleast_2d, data.y), map(np.atleast_1d, w), strict=True)
-        for y, t, c in list(zip(Y, T, W, strict=True))[washout:]
+        for Y, T, W in zip(net.outputs(data), data.y, w, strict=True)
+        for y, t, c in list(zip(Y, T, W, strict=True))[view.washout :]
     ]
     expected = sum(c * e for c, e in rows) / sum(c for c, _ in rows)
-    missing = [
-        np.where(np.atleast_1d(c)[:, None] > 0, t, np.nan).reshape(np.shape(t)) for c, t in zip(w, data.y, strict=True)
-    ]
+    missing = [np.where(c[:, None] > 0, t, np.nan) for c, t in zip(w, data.y, strict=True)]
 
     def loss(Y, T, w=None):
         return float((((Y - T) ** 2).sum(axis=1) * (1 if w is None else w)).sum())
@@ -166,7 +154,7 @@ HOWS = {
     "values": (ESNRegressor, {}, VALUES),
     "both directions": (ESNRegressor, {"bidirectional": True}, VALUES),
     "ensemble": (ESNClassifier, {"ensemble": 2}, LABELS),
-    "one label per sequence": (ESNClassifier, {"pooling": 2, "washout": 2}, ["a", "b", "c"] * 3),
+    "washout": (ESNClassifier, {"washout": 2}, LABELS),
 }
 
 

@@ -190,19 +190,6 @@ def test_the_logarithm_of_a_probability_that_has_underflowed_is_finite():
         np.testing.assert_allclose(logs, np.log([least, 0.5]), rtol=1e-6)
 
 
-def test_pooled_states_are_run_once(monkeypatch):
-    data = Dataset(X, np.array([c[0] for c in CLASSES]), 3, False, np.dtype("float64"))
-    calls = []
-    monkeypatch.setattr(softmax, "observe", lambda *args: (calls.append(1), observe(*args))[1])
-    fit = ridge_fit(data=data, task=Task(pooling="mean"))
-    rng = np.random.default_rng(0)
-    descend(RESERVOIR, data, Task(pooling="mean"), fit, softmax.LOGIT_SPREAD * fit.U, strength=1e-2, rng=rng)
-    assert len(calls) == 1
-    rows = softmax.draw_rows(len(X), np.random.default_rng(0), 30)
-    assert len(rows) == 30
-    assert all(sorted(some) == list(range(len(X))) for some in rows)
-
-
 def weighted_data(seed=0):
     """Return the data with weights, a third of them 0, where labels are -1."""
     rng = np.random.default_rng(seed)

@@ -185,13 +185,9 @@ def test_statistics_are_the_obvious_ones_in_chunks_and_tiles(lengths, washout, f
         same(collect(reservoir, data, task), obvious(reservoir, data, task))
 
 
-@pytest.mark.parametrize(
-    "task", [Task(2, targets="last", lookback=4), Task(2, pooling="mean"), Task(2, pooling=3), Task(2)]
-)
+@pytest.mark.parametrize("task", [Task(2, targets="last", lookback=4), Task(2)])
 def test_sequences_stay_whole_where_frames_depend_on_others(task, monkeypatch):
-    y = data_of([30, 9, 25]).y
-    per_step = task.pooling is None
-    data = Dataset(data_of([30, 9, 25]).X, y if per_step else [t[0] for t in y], None, per_step, np.dtype(np.float64))
+    data = data_of([30, 9, 25])
     at_once = collect(network(), data, task)
     monkeypatch.setattr(views, "MAX_FRAMES_PER_PASS", 7)
     for wide in (statistics.MAX_COLUMNS_PER_THREAD, 4):

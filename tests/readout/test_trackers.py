@@ -182,9 +182,8 @@ def test_a_batch_without_any_of_the_frames_taken_adds_nothing(plenty):
     assert not found.G.any()
 
 
-@pytest.mark.parametrize("task", [Task(targets="last", lookback=3), Task(pooling="mean")])
-def test_targets_that_are_no_neighbours_are_all_taken(task, plenty):
-    tracker = ExactMiniBatches(DATA, task, MU, 2, Statistics.zeros(15, 1))
+def test_targets_that_are_no_neighbours_are_all_taken(plenty):
+    tracker = ExactMiniBatches(DATA, Task(targets="last", lookback=3), MU, 2, Statistics.zeros(15, 1))
     tracker.statistics.n = DATA.frames
     assert tracker.every() == 1
 

@@ -20,18 +20,18 @@ from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.states import harvest
 
-TASKS = [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(pooling="mean"), Task(pooling=2)]
+TASKS = [Task(), Task(washout=3), Task(lookback=4, targets="last")]
 
 
 def network(N=12, n_in=2, **more):
     return Reservoir.random(n_in, N, spectral_radius=0.9, connections=3, leak=(0.2, 0.9), random_state=0, **more)
 
 
-def data_of(lengths, seed=0, *, per_step=True):
+def data_of(lengths, seed=0):
     rng = np.random.default_rng(seed)
     X = [rng.normal(size=(n, 2)) for n in lengths]
-    y = [rng.normal(size=(n, 3) if per_step else 3) for n in lengths]
-    return Dataset(X, y, None, per_step, np.dtype(np.float64))
+    y = [rng.normal(size=(n, 3)) for n in lengths]
+    return Dataset(X, y, None, True, np.dtype(np.float64))
 
 
 def test_stack_appends_the_inputs_and_a_column_of_ones():
@@ -60,7 +60,7 @@ def test_an_observation_of_one_sequence_is_its_states_inputs_and_targets(direct,
 @pytest.mark.parametrize("task", TASKS)
 def test_targets_are_counted_as_they_are_seen(task):
     lengths = [30, 9, 25, 4]
-    data, reservoir = data_of(lengths, per_step=task.pooling is None), network()
+    data, reservoir = data_of(lengths), network()
     seen = [observe(reservoir, task, data.batch([i])) for i in range(len(lengths))]
     assert task.targets_per_sequence(data).tolist() == [len(s.T) for s in seen]
     assert task.target_count(data) == sum(len(s.H_c) for s in seen)
@@ -69,11 +69,10 @@ def test_targets_are_counted_as_they_are_seen(task):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_final_readout_sees_every_frame_after_the_washout(task):
-    data, view = data_of([30, 9], per_step=task.pooling is None), task.view()
+    data, view = data_of([30, 9]), task.view()
     assert type(view) is ReadoutView
-    assert (view.washout, view.direct, view.pooling) == (task.washout, task.direct, task.pooling)
-    expected = [1, 1] if task.pooling is not None else [30 - task.washout, 9 - task.washout]
-    assert view.targets_per_sequence(data).tolist() == expected
+    assert (view.washout, view.direct, view.summary) == (task.washout, task.direct, None)
+    assert view.targets_per_sequence(data).tolist() == [30 - task.washout, 9 - task.washout]
 
 
 @settings(max_examples=30, deadline=None)
@@ -112,8 +111,6 @@ def test_streamed_rows_of_a_long_sequence_are_those_of_the_whole(washout, monkey
     ("view", "more"),
     [
         (Task(targets="last", lookback=4), {}),
-        (ReadoutView(pooling="mean"), {}),
-        (ReadoutView(pooling=3), {}),
         (ReadoutView(), {"n_feedback": 3}),
     ],
 )

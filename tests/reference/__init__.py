@@ -18,7 +18,6 @@ from reference.recurrence import states as states
 from reference.recurrence import states_both_ways as states_both_ways
 from reference.selection import block_cuts as block_cuts
 from reference.selection import kept_steps as kept_steps
-from reference.selection import part_means as part_means
 from reference.series import mackey_glass as mackey_glass
 from reference.stacks import stack as stack
 from reference.stacks import stack_entropy as stack_entropy

@@ -12,13 +12,12 @@ from reference.selection import kept_steps
 def loss(w, X, T, activation, *, ridge_mu, counts=None, **how):
     """Return E = ||U'H_c - T||² + mu ||U||² at the best U; complex-analytic, that is without conjugates.
 
-    counts: the weights of the targets, one array or number per sequence; a column of weight c counts like c columns.
+    counts: the weights of the targets, one array per sequence; a column of weight c counts like c columns.
     """
     H_c, T = columns(w, X, T, activation, **how)
     if counts is not None:
-        if how.get("pooling") is None:
-            kept = [kept_steps(len(x), how["washout"], how["lookback"], how["targets"]) for x in X]
-            counts = np.concatenate([c[k] for c, k in zip(counts, kept, strict=True)])
+        kept = [kept_steps(len(x), how["washout"], how["lookback"], how["targets"]) for x in X]
+        counts = np.concatenate([c[k] for c, k in zip(counts, kept, strict=True)])
         H_c, T = H_c * np.sqrt(counts), T * np.sqrt(counts)
     U = ridge(H_c, T, ridge_mu)
     R = U.T @ H_c - T

@@ -10,7 +10,7 @@ import numpy as np
 from echolearn.export.c.weights import MAX_WEIGHTS, quantize_entries, quantize_rows, quantize_vectors
 from echolearn.runtime._layers import softmax
 from echolearn.runtime._opening import decode, encode
-from echolearn.runtime._plan import Layer, Plan, Pooling, Sparse
+from echolearn.runtime._plan import Layer, Plan, Sparse, Summary
 from echolearn.validation import Array
 
 Product = Callable[[Array], Array]  # from rows (K, n) to rows (K, m)
@@ -55,7 +55,7 @@ def _whole_product(product: Product, scales: Array) -> Product:
 
 
 def evaluate(plan: Plan, X: Array, numbers: str | None = None) -> Array:
-    """Return the answers (steps, outputs), or (1, outputs) with a pooling, to one sequence X (steps, features).
+    """Return the answers (steps, outputs), or (1, outputs) with a summary, to one sequence X (steps, features).
 
     Of a forecaster, the answer of a step is the value that follows it. numbers: None for the plan's own precision.
     """
@@ -68,10 +68,10 @@ def evaluate(plan: Plan, X: Array, numbers: str | None = None) -> Array:
         Y = softmax(Y) if layer.softmax else Y
         beside = {"": [], "input": [source], "hidden": [H]}[layer.passing.beside]
         x = np.hstack([Y * layer.passing.scale.astype(how.dtype), *beside])
-    if plan.pooling is None:
+    if plan.summary is None:
         Y = run_layer(plan.top, x, how)[1]
     else:
-        Y = _pooled_outputs(plan.top, plan.pooling, x, how)
+        Y = _summary_outputs(plan.top, plan.summary, x, how)
     return decode(plan.answer, Y)
 
 
@@ -97,7 +97,7 @@ def forecast(plan: Plan, X: Array, steps: int) -> Array:
 
 
 def run_layer(layer: Layer, x: Array, how: Arithmetic, start: Array | None = None) -> tuple[Array, Array]:
-    """Return the states (steps, N) and, unless its readout is pooled, the outputs (steps, n_out) of a layer."""
+    """Return the states (steps, N) and, unless its readout is of a summary, the outputs (steps, n_out) of a layer."""
     H = _states(layer, x, how, start)
     if layer.backward.any():
         H[:, layer.backward] = _states(layer, x[::-1], how, start)[::-1, layer.backward]
@@ -135,30 +135,14 @@ def activate(name: str, z: Array) -> Array:
     return np.asarray(np.tanh(z) if name == "tanh" else np.maximum(z, 0) if name == "relu" else z)
 
 
-def _pooled_outputs(layer: Layer, pooling: Pooling, x: Array, how: Arithmetic) -> Array:
-    """Return the outputs (1, n_out) for a whole sequence."""
-    if pooling.kind == "summary":
-        steps = np.maximum(np.arange(len(x))[:, None] - np.array(pooling.delays), 0)
-        x = x[steps].reshape(len(x), -1)
-    H, w = run_layer(layer, x, how)[0], pooling.washout
-    n = len(x) - w
-    if pooling.kind == "summary":
-        return _readout(layer, Arithmetic("float64"))(_summary(pooling, H, layer.backward), x[:0])
-    if pooling.kind == "last":
-        return _readout(layer, how)(np.where(layer.backward, H[:1], H[-1:]), x[-1:])
-    spans = [
-        (w + i * n // pooling.parts, w - (-(i + 1) * n // pooling.parts)) for i in range(pooling.parts)
-    ]  # no part is empty: neighbours share a step where there are few
-    rows = [np.hstack([M[first:end].mean(axis=0) for first, end in spans])[None] for M in (H, x)]
-    return _readout(layer, how)(rows[0], rows[1])
-
-
-def _summary(pooling: Pooling, H: Array, backward: Array) -> Array:
-    """Return the statistics (1, M) of states over time, in float64."""
-    assert pooling.thresholds is not None
-    S = H[pooling.washout :].astype(np.float64)
+def _summary_outputs(layer: Layer, summary: Summary, x: Array, how: Arithmetic) -> Array:
+    """Return the outputs (1, n_out) for a whole series; the statistics and the readout are in float64."""
+    steps = np.maximum(np.arange(len(x))[:, None] - np.array(summary.delays), 0)
+    H = run_layer(layer, x[steps].reshape(len(x), -1), how)[0]
+    S = H[summary.washout :].astype(np.float64)
     mean = S.mean(axis=0)
     deviation = np.sqrt(np.maximum((S**2).mean(axis=0) - mean**2, 0))
-    last = np.where(backward, H[0], H[-1])
-    above = (H[pooling.washout :] > pooling.thresholds[:, None].astype(H.dtype)).mean(axis=1)
-    return np.hstack([mean, deviation, S.max(axis=0), S.min(axis=0), last, *above])[None]
+    last = np.where(layer.backward, H[0], H[-1])
+    above = (H[summary.washout :] > summary.thresholds[:, None].astype(H.dtype)).mean(axis=1)
+    row = np.hstack([mean, deviation, S.max(axis=0), S.min(axis=0), last, *above])[None]
+    return _readout(layer, Arithmetic("float64"))(row, x[:0])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from reference.recurrence import states, states_both_ways
-from reference.selection import block_cuts, kept_steps, part_means
+from reference.selection import block_cuts, kept_steps
 
 
-def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=None, h0=None, backward=None):
+def columns(w, X, T, activation, *, direct, washout, lookback, targets, h0=None, backward=None):
     """Return H_c (M × K) and T (n_out × K) over the frames that carry targets, of all sequences."""
     H_parts, T_parts = [], []
     for x, t in zip(X, T, strict=True):
@@ -18,25 +18,10 @@ def columns(w, X, T, activation, *, direct, washout, lookback, targets, pooling=
         else:
             H = states_both_ways(w, backward, x, activation, h0, cut, block_cuts(len(x), 0, lookback))
         seen = [H, x.T] if direct else [H]
-        if pooling is None:
-            kept = kept_steps(len(x), washout, lookback, targets)
-            H_parts.append(np.vstack(seen)[:, kept])
-            T_parts.append(t[kept].T)
-        else:
-            H_parts.append(pooled(seen, washout, pooling, backward))
-            T_parts.append(t[:, None])
+        kept = kept_steps(len(x), washout, lookback, targets)
+        H_parts.append(np.vstack(seen)[:, kept])
+        T_parts.append(t[kept].T)
     return np.hstack(H_parts), np.hstack(T_parts)
-
-
-def pooled(seen, washout, pooling, backward=None):
-    """Return one column for a sequence; seen: its states and inputs. The last state of backward units is at step 0."""
-    if pooling == "last":
-        last = np.vstack(seen)[:, -1:].copy()
-        for unit in np.flatnonzero(backward if backward is not None else []):
-            last[unit] = seen[0][unit, 0]
-        return last
-    parts = pooling if isinstance(pooling, int) else 1
-    return np.vstack([part_means(M[:, washout:], parts) for M in seen])
 
 
 def ridge(H_c, T, mu):

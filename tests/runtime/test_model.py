@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import exported
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, SeriesClassifier, SeriesRegressor
 from echolearn.exceptions import ModelFileError
 from echolearn.runtime import load
 from exported import DOUBLE, assert_same
@@ -28,17 +28,32 @@ def test_numbers_as_labels_stay_numbers(through_file):
     assert (found == esn.predict(exported.X[0])).all()
 
 
-@pytest.mark.parametrize("pooling", ["mean", "last", 3, "summary"])
-def test_one_answer_per_sequence(through_file, pooling):
-    esn = ESNClassifier(
-        20, pooling=pooling, washout=2, **grouped({"dtype": "float64"} if pooling == "summary" else DOUBLE)
-    ).fit(exported.X, ["up", "down"] * 3)
+@pytest.mark.parametrize("readout", ["softmax", "ridge"])
+def test_one_label_per_series(through_file, readout):
+    esn = SeriesClassifier(20, readout=readout, washout=2, dtype="float64").fit(exported.X, ["up", "down"] * 3)
     model = through_file(esn)
     for X in (exported.X[0], exported.X, np.stack(exported.X)):
         assert_same(model.predict(X), esn.predict(X))
         assert_same(model.predict_proba(X), esn.predict_proba(X))
     with pytest.raises(ValueError, match="washout=2"):
         model.predict(exported.X[0][:2])
+    assert repr(model) == "Model(SeriesClassifier: 40 units, 3 features, 2 classes per sequence, float64)"
+
+
+@pytest.mark.parametrize("y", [np.arange(6) % 4 / 3, np.arange(12).reshape(6, 2) % 5 / 3], ids=["value", "values"])
+def test_values_per_series(through_file, y):
+    esn = SeriesRegressor(20, missing="carry", dtype="float64").fit(exported.X, y)
+    model = through_file(esn)
+    gaps = [np.where(np.arange(90).reshape(30, 3) % 11 == 0, np.nan, x) for x in exported.X]
+    for X in (exported.X[0], exported.X, np.stack(exported.X), gaps):
+        assert_same(model.predict(X), esn.predict(X))
+
+
+def test_rows_of_labels_per_series(through_file):
+    esn = SeriesClassifier(20, dtype="float64").fit(exported.X, np.arange(12).reshape(6, 2) % 3 % 2)
+    model = through_file(esn)
+    assert_same(model.predict(exported.X), esn.predict(exported.X))
+    assert_same(model.predict_proba(exported.X), esn.predict_proba(exported.X))
 
 
 def test_rows_of_labels(through_file):

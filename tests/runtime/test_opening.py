@@ -7,17 +7,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 import exported
-from echolearn import ESNClassifier, ESNRegressor, FrameWise
+from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier
 from exported import DOUBLE, assert_same
 from toys import grouped
 
 
 def test_other_layouts(through_file):
     turned = [x.T for x in exported.X]
-    esn = ESNClassifier(20, layout="channels_first", **grouped(DOUBLE)).fit(turned, ["up", "down"] * 3)
+    esn = ESNClassifier(20, layout="channels_first", **grouped(DOUBLE)).fit(turned, exported.LABELS)
     assert_same(through_file(esn).predict(turned), esn.predict(turned))
     rows = np.stack([x[:, 0] for x in exported.X])
-    esn = ESNClassifier(20, layout="rows", **grouped(DOUBLE)).fit(rows, ["up", "down"] * 3)
+    esn = SeriesClassifier(20, dtype="float64").fit(rows, ["up", "down"] * 3)
     model = through_file(esn)
     assert_same(model.predict(rows), esn.predict(rows))
     assert_same(model.predict(list(rows)), esn.predict(list(rows)))
@@ -49,9 +49,9 @@ def test_warm_up(through_file):
     assert_same(model.predict(after, warm_up="cold"), esn.predict(after, warm_up="cold"))
     with pytest.raises(ValueError, match="one each"):
         model.predict([after], warm_up=[training, training])
-    pooled = through_file(ESNClassifier(10, pooling="mean", **grouped(DOUBLE)).fit(exported.X, ["up", "down"] * 3))
+    whole = through_file(SeriesClassifier(10).fit(exported.X, ["up", "down"] * 3))
     with pytest.raises(ValueError, match="whole sequences"):
-        pooled.predict(exported.X[0], warm_up=exported.X[1])
+        whole.predict(exported.X[0], warm_up=exported.X[1])
 
 
 @pytest.mark.parametrize("missing", ["carry", "mean"])

@@ -6,25 +6,22 @@ import numpy as np
 import pytest
 
 import exported
-from echolearn import ESNClassifier, ESNRegressor
+from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier
 from exported import DOUBLE, LIMIT
 from toys import grouped
 
 
 @pytest.mark.parametrize("units", [30, 400])
 def test_streams_answer_as_predict_does(through_file, units):
-    esn = ESNClassifier(units, pooling="mean", washout=3, **grouped(DOUBLE, connections=3)).fit(
-        exported.X, ["up", "down"] * 3
-    )
+    esn = ESNClassifier(units, washout=3, **grouped(DOUBLE, connections=3)).fit(exported.X, exported.LABELS)
     model = through_file(esn)
     stream, many = model.stream(), model.streams(6)
-    for frame in exported.X[0]:
-        last, label = stream.step(frame), stream.copy().predict(frame)
-    assert label in ("up", "down")
-    np.testing.assert_allclose(last, esn.predict_proba(exported.X[0])[0], **LIMIT)
-    for frames in np.stack(exported.X, axis=1):
-        last = many.step(frames)
-    np.testing.assert_allclose(last, esn.predict_proba(exported.X), **LIMIT)
+    assert [stream.predict(frame) for frame in exported.X[0]] == esn.predict(exported.X[0]).tolist()
+    stream.reset()
+    found = [stream.step(frame) for frame in exported.X[0]]
+    np.testing.assert_allclose(found, esn.predict_proba(exported.X[0]), **LIMIT)
+    found = [many.step(frames) for frames in np.stack(exported.X, axis=1)]
+    np.testing.assert_allclose(np.stack(found, axis=1), esn.predict_proba(exported.X), **LIMIT)
 
 
 def test_streams_can_be_reset_one_by_one(through_file):
@@ -64,7 +61,7 @@ def test_a_refused_frame_leaves_the_stream_where_it_is(through_file):
 def test_what_needs_the_end_of_a_sequence_has_no_stream(through_file):
     for esn, message in (
         (exported.classifier(bidirectional=True), "bidirectional=True"),
-        (exported.classifier(labels=["up", "down"] * 3, pooling=3), "pooling=3"),
+        (SeriesClassifier(5).fit(exported.X, ["up", "down"] * 3), "whole series"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             through_file(esn).stream()

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 import toys
 from benchmarks.layouts import IDS, LABELS, RAGGED, panel, steps_of
-from echolearn import ESNClassifier, ESNRegressor, StackedClassifier, load
+from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, SeriesRegressor, StackedClassifier, load
 from echolearn.sequences.answers import (
     AnswerList,
     DictForm,
@@ -156,7 +156,7 @@ NAMES = pd.Series(np.where(np.array(LABELS) == LABELS[0], "calm", "wild"), IDS, 
 
 
 def test_a_series_of_answers_has_the_name_of_the_targets(tmp_path):
-    esn = ESNClassifier(**grouped(SMALL)).fit(PANEL, NAMES)
+    esn = SeriesClassifier(5).fit(PANEL, NAMES)
     assert esn.predict(PANEL).name == "mode"
     esn.save(tmp_path / "model.safetensors")
     assert load(tmp_path / "model.safetensors").predict(PANEL).name == "mode"
@@ -166,7 +166,7 @@ def test_a_series_of_answers_has_the_name_of_the_targets(tmp_path):
 
 
 def test_probabilities_have_the_classes_as_columns():
-    esn = ESNClassifier(**grouped(SMALL)).fit(PANEL, NAMES)
+    esn = SeriesClassifier(5).fit(PANEL, NAMES)
     for answers in (esn.predict_proba(PANEL), esn.predict_log_proba(PANEL)):
         assert list(answers.columns) == ["calm", "wild"]
         assert list(answers.index) == IDS
@@ -189,3 +189,8 @@ def test_values_have_the_columns_of_the_targets():
     assert esn.fit(PANEL, values["a_before"]).predict(PANEL).name == "a_before"
     assert list(esn.fit(PANEL, values.to_numpy()).predict(PANEL).columns) == [0, 1]
     assert isinstance(esn.predict(RAGGED)[0], np.ndarray)
+    means = PANEL[["a", "b"]].groupby(level=0, sort=False).mean().add_suffix("_mean")
+    series = SeriesRegressor(5).fit(PANEL, means)
+    assert list(series.predict(PANEL).columns) == ["a_mean", "b_mean"]
+    assert list(series.predict(PANEL).index) == IDS
+    assert series.fit(PANEL, means["a_mean"]).predict(PANEL).name == "a_mean"

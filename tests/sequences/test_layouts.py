@@ -1,12 +1,12 @@
-"""Which axis of X is time: the table of layouts, the signs it is read from, and what follows after the fit."""
+"""Which axis of X is time: the table of layouts, what decides, and what follows after the fit."""
 
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-import toys
 from benchmarks.layouts import (
     EQUAL,
     LABELS,
@@ -19,9 +19,17 @@ from benchmarks.layouts import (
     steps_of,
     try_layout,
 )
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedClassifier, load
+from echolearn import (
+    ESNClassifier,
+    ESNRegressor,
+    FrameWise,
+    SeriesClassifier,
+    SeriesRegressor,
+    StackedClassifier,
+    load,
+)
 from echolearn.exceptions import InputWarning, LayoutWarning
-from echolearn.sequences.layouts import check_steps, choose_layout, has_padding, roughness, steps_there, without_mask
+from echolearn.sequences.layouts import check_steps, choose_layout, has_padding, steps_there, without_mask
 from echolearn.sequences.opening import open_sequences, unpack
 from toys import grouped
 
@@ -31,6 +39,10 @@ AEON, UCR = np.stack(EQUAL).swapaxes(1, 2), np.stack(SINGLE)[:, :, 0]
 
 def esn(layout="auto"):
     return ESNClassifier(layout=layout, **grouped(SMALL))
+
+
+def series(layout="auto"):
+    return SeriesClassifier(5, layout=layout)
 
 
 def test_there_are_at_least_forty_layouts_with_names_of_their_own():
@@ -45,85 +57,224 @@ def test_every_layout_is_read_right_or_refused_with_the_line_that_mends_it(layou
         assert issubclass(seen.answer, layout.answer)
 
 
-@pytest.mark.parametrize(("axis", "expected"), [(0, 1.0), (1, 1.0)])
-def test_the_roughness_of_what_has_no_order_is_one(axis, expected):
-    noise = np.random.default_rng(0).standard_normal((300, 40)) * np.arange(1, 41)
-    assert roughness(noise, axis) == pytest.approx(expected, abs=0.05)
-
-
-def test_the_roughness_is_small_along_time_and_does_not_depend_on_scale_or_offset():
-    walk = np.cumsum(np.random.default_rng(0).standard_normal((5, 200)), axis=1)
-    assert roughness(walk, 1) < 0.1
-    assert roughness(1e6 + 1e3 * walk, 1) == pytest.approx(roughness(walk, 1), rel=1e-6)
-    gaps = walk.copy()
-    gaps[:, 150:] = np.nan
-    assert roughness(gaps, 1) < 0.1
-    assert roughness(np.ones((4, 5)), 1) == 1.0
-    assert roughness(walk[:, :2], 1) == 1.0
-
-
-def test_two_readings_are_told_apart_by_the_data_and_announced():
-    for X, taken, other in ((AEON, "channels_first", "time_first"), (UCR, "rows", "time_first")):
-        with pytest.warns(LayoutWarning, match=f"Set layout='{taken}' to say so, or layout='{other}'"):
-            assert choose_layout(unpack(X), LABELS, "auto") == taken
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            for said in ("time_first", taken):
-                assert choose_layout(unpack(X), LABELS, said) == said
-
-
-def test_shuffled_steps_are_no_longer_time():
-    """The same numbers without their order along the last axis are refused, since no axis is smooth."""
-    mixed = AEON[:, :, np.random.default_rng(0).permutation(AEON.shape[2])]
-    with pytest.raises(ValueError, match=r"Set layout='time_first'.*or layout='channels_first'"):
-        choose_layout(unpack(mixed), LABELS, "auto")
-
-
-def test_features_that_are_smoother_than_time_are_refused():
-    many = np.cumsum(np.random.default_rng(0).standard_normal((12, 20, 8)), axis=2)
-    with pytest.raises(ValueError, match=r"neighbouring features are more alike.*layout='channels_first'"):
-        choose_layout(unpack(many), LABELS, "auto")
-    assert choose_layout(unpack(many), LABELS, "time_first") == "time_first"
-
-
-@pytest.mark.parametrize("features", [1, 3, 10, 40])
-@pytest.mark.parametrize("kind", ["noise", "walk"])
-def test_one_series_with_a_label_per_step_stays_one_series(features, kind):
-    X = np.random.default_rng(1).standard_normal((300, features))
-    X = np.cumsum(X, axis=0) if kind == "walk" else X
+def chosen(X, y, *, series, layout="auto", lengths=None):
+    """Return the layout that a fit takes, where a warning is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert choose_layout(unpack(X), ["a", "b"] * 150, "auto") == "time_first"
+        return choose_layout(unpack(X), y, layout, lengths, series=series)
 
 
-def test_rows_of_values_that_are_as_long_as_there_are_features_are_no_steps():
-    """y (cases, 3) of X (cases, steps, 3): three values per sequence, not a value per channel."""
-    targets = np.random.default_rng(0).standard_normal((len(EQUAL), 3))
-    for y in (targets, targets > 0, (targets > 0).astype(int)):
-        assert choose_layout(unpack(np.stack(EQUAL)), y, "auto") == "time_first"
-    assert choose_layout(unpack(AEON), np.zeros((len(EQUAL), AEON.shape[2])), "auto") == "channels_first"
+BOTH_LINES = r"Set layout='time_first' or layout='channels_first'\."
+
+
+# ---------------- What decides: the targets of steps, lengths, shape and padding, and the job of the estimator
+
+
+@pytest.mark.parametrize("said", ["time_first", "channels_first", "rows"])
+@pytest.mark.parametrize("series", [True, False])
+def test_what_the_user_says_decides(said, series):
+    for X in (AEON, UCR, np.stack(EQUAL), EQUAL, [x.T for x in RAGGED]):
+        assert chosen(X, LABELS, series=series, layout=said) == said
+
+
+def test_targets_of_steps_decide_for_a_network():
+    """Time is the axis that is as long as the targets, for one shape and for any lengths, for labels and values."""
+    turned = [x.T for x in RAGGED]
+    for y in (steps_of(RAGGED), [x[:, 0] for x in RAGGED]):
+        assert chosen(RAGGED, y, series=False) == "time_first"
+        assert chosen(turned, y, series=False) == "channels_first"
+    for y in (np.stack(steps_of(EQUAL)), np.stack(EQUAL)[:, :, :2]):
+        assert chosen(np.stack(EQUAL), y, series=False) == "time_first"
+        assert chosen(AEON, y, series=False) == "channels_first"
+
+
+def test_targets_of_series_say_nothing_of_time():
+    """Rows of values may be as many as channels or as steps: shapes decide, and where these do not, the user does."""
+    for count in (3, 30):
+        rows = np.random.default_rng(0).standard_normal((len(EQUAL), count))
+        assert chosen(np.stack(EQUAL), rows, series=True) == "time_first"
+        with pytest.raises(ValueError, match=BOTH_LINES):
+            chosen(AEON, rows, series=True)
+    three = np.random.default_rng(0).standard_normal((len(EQUAL), 3))
+    plain = SeriesRegressor(5).fit(EQUAL, three)
+    turned = SeriesRegressor(5, layout="channels_first").fit(AEON, three)
+    np.testing.assert_array_equal(turned.predict(AEON), plain.predict(EQUAL))
+
+
+@pytest.mark.parametrize("series", [True, False])
+def test_the_axis_of_different_lengths_is_time(series):
+    assert chosen(RAGGED, LABELS, series=series) == "time_first"
+    assert chosen([x.T for x in RAGGED], LABELS, series=series) == "channels_first"
+    wide = [np.ones((n, 40)) for n in (5, 6, 7)]  # also where there are more features than steps
+    assert chosen(wide, [0, 1, 0], series=series) == "time_first"
+    assert chosen([x.T for x in wide], [0, 1, 0], series=series) == "channels_first"
+
+
+def test_one_step_is_no_time():
+    assert chosen(np.ones((6, 1, 5)), LABELS[:6], series=True) == "channels_first"
+    assert chosen(np.ones((6, 5, 1)), LABELS[:6], series=True) == "time_first"
+
+
+def test_at_least_as_many_rows_as_columns_have_time_first():
+    for shape in ((6, 9, 8), (6, 9, 9), (6, 9, 2)):
+        assert chosen(np.ones(shape), LABELS[:6], series=True) == "time_first"
+
+
+@pytest.mark.parametrize("many", [np.stack, list])
+def test_more_columns_than_rows_are_refused_with_both_lines(many):
+    """Whatever the numbers are: smooth along one axis, along the other, or along none."""
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((12, 3, 30))
+    for X in (AEON, noise, np.cumsum(noise, axis=1), np.cumsum(noise, axis=2)):
+        with pytest.raises(ValueError, match=rf"3 steps with 30 features, or 30 steps with 3 channels\? {BOTH_LINES}"):
+            chosen(many(list(X)), LABELS, series=True)
+        for said in ("time_first", "channels_first"):
+            assert chosen(many(list(X)), LABELS, series=True, layout=said) == said
+
+
+def test_both_lines_work():
+    time, channels = (SeriesClassifier(5, layout=said).fit(AEON, LABELS) for said in ("time_first", "channels_first"))
+    assert (time.n_features_in_, channels.n_features_in_) == (30, 3)
+    plain = SeriesClassifier(5).fit(EQUAL, LABELS)
+    np.testing.assert_array_equal(channels.predict_proba(AEON), plain.predict_proba(EQUAL))
+
+
+def test_shape_and_padding_that_agree_decide():
+    filled = padded(RAGGED)
+    assert filled.shape[1] > filled.shape[2]
+    assert chosen(filled, LABELS, series=True) == "time_first"
+    assert chosen(filled.swapaxes(1, 2), LABELS, series=True) == "channels_first"
+
+
+def test_shape_and_padding_that_contradict_each_other_are_refused():
+    short = padded([np.random.default_rng(k).standard_normal((n, 9)) for k, n in enumerate((3, 4, 5, 6, 7, 8))])
+    for X in (short, short.swapaxes(1, 2)):
+        with pytest.raises(ValueError, match=BOTH_LINES):
+            chosen(X, LABELS[:6], series=True)
+    both = padded(RAGGED).swapaxes(1, 2)
+    both[0, -1] = np.nan  # along both axes
+    with pytest.raises(ValueError, match=BOTH_LINES):
+        chosen(both, LABELS, series=True)
+
+
+def test_a_network_refuses_targets_of_series_before_it_asks_for_a_layout():
+    """The line that helps is the class to use, not a layout."""
+    for X in (AEON, np.stack(EQUAL), list(AEON)):
+        for esn in (ESNClassifier(5), StackedClassifier([ESNClassifier(5)] * 2)):
+            with pytest.raises(ValueError, match="Use SeriesClassifier for one target per series"):
+                esn.fit(X, LABELS)
+    with pytest.raises(ValueError, match="Use SeriesRegressor for one target per series"):
+        ESNRegressor(5).fit(AEON, np.random.default_rng(0).standard_normal((len(AEON), 5)))
 
 
 def test_square_sequences_with_labels_per_step_are_announced():
     square = np.random.default_rng(0).standard_normal((6, 9, 9))
-    with pytest.warns(LayoutWarning, match="time first"):
+    with pytest.warns(
+        LayoutWarning, match=r"time first.*Set layout='time_first' to say so, or layout='channels_first'"
+    ):
         assert choose_layout(unpack(square), np.zeros((6, 9), int), "auto") == "time_first"
+    assert chosen(square[:, :1, :1], np.zeros((6, 1), int), series=False) == "time_first"  # one step each: no question
 
 
-def test_lists_of_one_dimensional_arrays():
+def test_rows_of_values_that_are_as_long_as_there_are_features_are_no_steps():
+    """y (cases, 3) of X (cases, steps, 3): three values per series, not a value per step of three."""
+    targets = np.random.default_rng(0).standard_normal((len(EQUAL), 3))
+    for y in (targets, targets > 0, (targets > 0).astype(int)):
+        assert chosen(np.stack(EQUAL), y, series=False) == "time_first"
+    assert chosen(AEON, np.zeros((len(EQUAL), AEON.shape[2])), series=False) == "channels_first"
+    assert chosen(np.stack(EQUAL), np.full((len(EQUAL), 3), "a"), series=False) == "channels_first"  # no row of labels
+
+
+def test_labels_of_other_steps_than_any_axis_leave_time_first():
+    """So the error says that labels and steps differ, whatever the axes look like."""
+    X = [np.cumsum(np.random.default_rng(k).standard_normal((5, 40)), axis=1) for k in range(3)]
+    labels = [np.array(["a", "b"] * 10 + ["a"])] * 3
+    assert chosen(X, labels, series=False) == "time_first"
+    with pytest.raises(ValueError, match=r"y\[0\] has 21 entries, but sequence 0 has 5 steps"):
+        ESNClassifier(5).fit(X, labels)
+
+
+# ---------------- 2-D arrays: the job of the estimator decides
+
+
+@pytest.mark.parametrize("shape", [(12, 30), (30, 12), (12, 12), (12, 2)])
+@pytest.mark.parametrize("kind", ["noise", "smooth along rows", "smooth along columns"])
+def test_as_many_targets_as_rows_are_steps_of_a_network_and_series_of_a_series_estimator(shape, kind):
+    X = np.random.default_rng(1).standard_normal(shape)
+    X = X if kind == "noise" else np.cumsum(X, axis=1 if kind == "smooth along rows" else 0)
+    y = np.arange(len(X)) % 2
+    for table in (X, X.tolist(), pd.DataFrame(X)):
+        assert chosen(table, y, series=False) == "time_first"
+        assert chosen(table, y, series=True) == "rows"
+    for rows in (np.zeros((len(X), 3)), np.ones((len(X), 2), int)):  # and rows of values or labels
+        assert chosen(X, rows, series=True) == "rows"
+        assert chosen(X, rows, series=False) == "time_first"
+
+
+def test_joined_series_with_lengths_are_no_rows():
+    joined = np.concatenate(EQUAL)
+    assert chosen(joined, LABELS, series=True, lengths=[30] * 12) == "time_first"
+    assert chosen(np.ones((12, 5)), [0, 1] * 6, series=True, lengths=[6, 6]) == "time_first"
+    found = SeriesClassifier(5).fit(joined, LABELS, lengths=[30] * 12)
+    np.testing.assert_array_equal(found.predict(EQUAL), SeriesClassifier(5).fit(EQUAL, LABELS).predict(EQUAL))
+
+
+def test_as_many_targets_as_columns_are_refused_with_the_line_to_write():
+    with pytest.raises(ValueError, match=r"12 entries, but X has 30 rows.*Pass X.T for one series per row"):
+        chosen(UCR.T, LABELS, series=True)
+    assert chosen(UCR.T.T, LABELS, series=True) == "rows"
+    x = EQUAL[0].T
+    with pytest.raises(ValueError, match=r"30 entries, but X has 3 rows.*pass X.T, or set layout='channels_first'"):
+        chosen(x, [0, 1] * 15, series=False)
+    plain = esn().fit(x.T, [0, 1] * 15)
+    for other in (esn("channels_first").fit(x, [0, 1] * 15), esn().fit(x.T, [0, 1] * 15)):
+        np.testing.assert_array_equal(other.readout_weights_, plain.readout_weights_)
+
+
+# ---------------- Lists of 1-D arrays
+
+
+def test_lists_of_one_dimensional_arrays_are_series_of_a_series_estimator():
     noise = list(np.random.default_rng(0).standard_normal((12, 20)))
-    with pytest.warns(LayoutWarning, match=r"12 univariate series of 20 steps.*layout='rows'"):
-        assert choose_layout(unpack(noise), LABELS, "auto") == "rows"
-    frames = list(np.cumsum(np.random.default_rng(0).standard_normal((60, 9)), axis=0))
-    with pytest.raises(ValueError, match=r"univariate series, or 60 steps.*layout='rows'.*numpy.array"):
-        choose_layout(unpack(frames), [0, 1] * 30, "auto")
+    frames = list(np.cumsum(np.random.default_rng(0).standard_normal((12, 20)), axis=0))
+    for X in (noise, frames, [x[:2] for x in noise], [x[: 5 + i] for i, x in enumerate(noise)]):
+        assert chosen(X, LABELS, series=True) == "rows"
+
+
+def test_a_network_refuses_lists_of_one_dimensional_arrays_with_both_lines():
+    """Unless they have different lengths, or an array of targets each: then they are univariate series."""
+    X = list(np.random.default_rng(0).standard_normal((12, 20)))
+    both = r"12 univariate series, or 12 steps of one sequence\? Use SeriesClassifier or .*, or pass numpy.array\(X\)"
+    with pytest.raises(ValueError, match=both):
+        chosen(X, LABELS, series=False)
+    assert chosen(np.array(X), LABELS, series=False) == "time_first"
+    assert chosen(X, [np.arange(20)] * 12, series=False) == "rows"
+    assert chosen([x[: 5 + i] for i, x in enumerate(X)], LABELS, series=False) == "rows"
+
+
+@pytest.mark.parametrize("series", [True, False])
+def test_features_in_a_list_or_dictionary_are_refused_with_the_line_that_joins_them(series):
+    X, y = list(np.random.default_rng(0).standard_normal((3, 20))), [0, 1] * 10
+    with pytest.raises(ValueError, match=r"3 series of 20 steps, and y 20 entries.*numpy.column_stack\(list\(X\)\)"):
+        chosen(X, y, series=series)
+    with pytest.raises(ValueError, match=r"numpy.column_stack\(list\(X.values\(\)\)\)"):
+        chosen(dict(enumerate(X)), y, series=series)
+
+
+def test_a_dictionary_of_series_is_keyed_by_series():
+    X = dict(zip("abcd", np.random.default_rng(0).standard_normal((4, 20)), strict=True))
+    for series in (True, False):
+        assert chosen(X, dict.fromkeys("abcd", 1), series=series) == "rows"
+
+
+# ---------------- What follows after the fit
 
 
 @pytest.mark.parametrize("layout", ["channels_first", "rows"])
 def test_predictions_read_as_the_fit_did(layout, tmp_path):
     X = AEON if layout == "channels_first" else UCR
     like = EQUAL if layout == "channels_first" else SINGLE
-    fitted, plain = esn(layout).fit(X, LABELS), esn("time_first").fit(like, LABELS)
+    fitted, plain = series(layout).fit(X, LABELS), series("time_first").fit(like, LABELS)
     assert (fitted.layout_, plain.layout_) == (layout, "time_first")
     np.testing.assert_array_equal(fitted.predict(X), plain.predict(like))
     np.testing.assert_array_equal(fitted.predict(list(X)), plain.predict(like))
@@ -132,23 +283,22 @@ def test_predictions_read_as_the_fit_did(layout, tmp_path):
     loaded = load(tmp_path / "m")
     assert loaded.layout_ == layout
     np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LayoutWarning)
-        guessed = esn().fit(X, LABELS)
-    assert guessed.layout_ == layout
-    np.testing.assert_array_equal(guessed.predict(X), fitted.predict(X))
+    if layout == "rows":
+        taken = series().fit(X, LABELS)
+        assert taken.layout_ == layout
+        np.testing.assert_array_equal(taken.predict(X), fitted.predict(X))
 
 
 def test_one_case_has_the_layout_of_the_fit():
-    fitted = esn("channels_first").fit(AEON, LABELS)
+    fitted = series("channels_first").fit(AEON, LABELS)
     assert fitted.predict(AEON[0]).shape == (1,)
     with pytest.raises(ValueError, match=r"X has 30 features.*expecting 3.*The other axis has 3: pass X.T"):
         fitted.predict(EQUAL[0])
     with pytest.raises(ValueError, match=r"expecting 3.*pass X.transpose\(0, 2, 1\)"):
         fitted.predict(np.stack(EQUAL))
     with pytest.raises(ValueError, match=r"expecting 3.*pass \[x.T for x in X\]"):
-        esn("time_first").fit(EQUAL, LABELS).predict([x.T for x in EQUAL])
-    rows = esn("rows").fit(UCR, LABELS)
+        series("time_first").fit(EQUAL, LABELS).predict([x.T for x in EQUAL])
+    rows = series("rows").fit(UCR, LABELS)
     assert rows.predict(UCR[:1]).shape == (1,)
     with pytest.raises(ValueError, match=r"pass X\[None, :\]"):
         rows.predict(UCR[0])
@@ -159,15 +309,16 @@ def test_one_case_has_the_layout_of_the_fit():
 
 
 def test_series_after_a_fit_to_sequences_of_one_feature():
-    fitted = esn("time_first").fit(SINGLE, LABELS)
+    fitted = series("time_first").fit(SINGLE, LABELS)
     np.testing.assert_array_equal(fitted.predict([x[:, 0] for x in SINGLE]), fitted.predict(SINGLE))
     with pytest.raises(ValueError, match="X has 30 features"):
         fitted.predict(UCR)
 
 
 def test_validation_and_partial_fit_have_the_layout_of_the_fit():
-    plain = esn("time_first").fit(EQUAL, LABELS, validation=(EQUAL, LABELS)).partial_fit(EQUAL, LABELS)
-    turned = esn("channels_first").fit(AEON, LABELS, validation=(AEON, LABELS)).partial_fit(AEON, LABELS)
+    y = np.stack(steps_of(EQUAL))
+    plain = esn("time_first").fit(EQUAL, list(y), validation=(EQUAL, list(y))).partial_fit(EQUAL, list(y))
+    turned = esn("channels_first").fit(AEON, y, validation=(AEON, y)).partial_fit(AEON, y)
     np.testing.assert_array_equal(plain.readout_weights_, turned.readout_weights_)
 
 
@@ -196,13 +347,15 @@ def test_a_stack_has_a_layout(tmp_path):
 @pytest.mark.parametrize("bad", ["channels", "TIME_FIRST", None, 1])
 def test_other_layouts_are_refused(bad):
     with pytest.raises(ValueError, match=r"layout=.*expected one of 'auto', 'time_first', 'channels_first', 'rows'"):
-        esn(bad).fit(EQUAL, LABELS)
+        esn(bad).fit(EQUAL, steps_of(EQUAL))
+    with pytest.raises(ValueError, match=r"layout=.*expected one of 'auto', 'time_first', 'channels_first', 'rows'"):
+        series(bad).fit(EQUAL, LABELS)
 
 
 def test_rows_are_for_two_dimensions():
     for X in (np.stack(EQUAL), AEON, EQUAL):
         with pytest.raises(ValueError, match=r"layout='rows' is for univariate series.*shape \("):
-            esn("rows").fit(X, LABELS)
+            series("rows").fit(X, LABELS)
 
 
 def test_frame_wise_transformers_and_lists_tell_of_turned_sequences():
@@ -214,27 +367,6 @@ def test_frame_wise_transformers_and_lists_tell_of_turned_sequences():
 
 def test_a_layout_warning_is_an_input_warning():
     assert issubclass(LayoutWarning, InputWarning)
-
-
-def test_labels_of_steps_decide_for_lists_of_any_length():
-    X, y = toys.labels(sequences=6)
-    assert choose_layout(unpack([x.T for x in X]), y, "auto") == "channels_first"
-    assert choose_layout(unpack(X), y, "auto") == "time_first"
-    assert choose_layout(unpack([x.T for x in RAGGED]), LABELS, "auto") == "channels_first"
-
-
-def test_rows_of_series_with_more_than_one_target_each_are_undecided():
-    """Rows that are smooth read as series; but what has rows of values, or a label per step, may be steps as well."""
-    for y in (np.zeros((len(UCR), 3)), [np.zeros(UCR.shape[1]) for _ in UCR]):
-        with pytest.raises(ValueError, match=rf"{len(UCR)} steps with {UCR.shape[1]} features, or {len(UCR)} series"):
-            choose_layout(unpack(UCR), y, "auto")
-
-
-def test_labels_of_other_steps_than_any_axis_leave_time_first():
-    """So the error says that labels and steps differ, whatever the axes look like."""
-    X = [np.cumsum(np.random.default_rng(k).standard_normal((5, 40)), axis=1) for k in range(3)]
-    labels = [np.array(["a", "b"] * 10 + ["a"])] * 3
-    assert choose_layout(unpack(X), labels, "auto") == "time_first"
 
 
 # ---------------- Padding
@@ -311,9 +443,9 @@ def test_lengths_of_padded_sequences_are_checked(lengths):
 
 
 def test_lengths_cut_padded_sequences():
-    esn = ESNClassifier(**grouped(SMALL)).fit(np.nan_to_num(padded(RAGGED)), LABELS, lengths=[len(x) for x in RAGGED])
-    plain = ESNClassifier(**grouped(SMALL)).fit(RAGGED, LABELS)
-    np.testing.assert_array_equal(esn.readout_weights_, plain.readout_weights_)
+    cut = SeriesClassifier(5).fit(np.nan_to_num(padded(RAGGED)), LABELS, lengths=[len(x) for x in RAGGED])
+    plain = SeriesClassifier(5).fit(RAGGED, LABELS)
+    np.testing.assert_array_equal(cut.readout_weights_, plain.readout_weights_)
 
 
 def test_an_empty_mask_is_none():

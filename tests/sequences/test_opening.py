@@ -59,8 +59,8 @@ def test_answers_to_a_dictionary_are_one():
 
 def test_arrays_are_read_without_pandas():
     code = (
-        "import sys, numpy as np; sys.modules['pandas'] = None; from echolearn import ESNClassifier as C; "
-        "C(5, learn='none').fit([np.ones((4, 2)), np.zeros((4, 2))] * 3, [0, 1] * 3)"
+        "import sys, numpy as np; sys.modules['pandas'] = None; from echolearn import SeriesClassifier as C; "
+        "C(5).fit([np.ones((4, 2)), np.zeros((4, 2))] * 3, [0, 1] * 3)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.layouts import IDS, LABELS, ONE, RAGGED, PolarsFrame, dated, long, nested, panel, steps_of
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, SeriesClassifier
 from echolearn.exceptions import InputWarning
 from echolearn.sequences.opening import open_sequences
 from echolearn.sequences.tables import TIME_NAMES, is_series, is_table, read_table
@@ -39,7 +39,7 @@ def test_a_panel_with_three_levels_has_sequences_named_by_the_first_two():
 
 
 def test_answers_to_a_panel_have_its_index():
-    esn = ESNClassifier(**grouped(SMALL)).fit(PANEL, pd.Series(LABELS, IDS))
+    esn = SeriesClassifier(5).fit(PANEL, pd.Series(LABELS, IDS))
     assert list(esn.feature_names_in_) == ["a", "b", "c"]
     answer = esn.predict(PANEL)
     assert list(answer.index) == IDS
@@ -137,7 +137,7 @@ def test_frame_wise_transformers_keep_panels_and_dictionaries():
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model = make_pipeline(FrameWise(StandardScaler()), ESNClassifier(**grouped(SMALL)))
+    model = make_pipeline(FrameWise(StandardScaler()), SeriesClassifier(5))
     plain = model.fit(RAGGED, LABELS).predict(RAGGED)
     by_id = model.fit(PANEL, pd.Series(LABELS, IDS)).predict(PANEL)
     assert list(by_id.index) == IDS
@@ -164,8 +164,8 @@ def test_names_of_time_are_in_plain_form():
 
 def test_weights_come_in_the_form_of_the_targets():
     weights = pd.Series(np.arange(1.0, 13.0), IDS)
-    by_id = ESNClassifier(**grouped(SMALL)).fit(PANEL, pd.Series(LABELS, IDS), sample_weight=weights.iloc[::-1])
-    plain = ESNClassifier(**grouped(SMALL)).fit(RAGGED, LABELS, sample_weight=np.arange(1.0, 13.0))
+    by_id = SeriesClassifier(5).fit(PANEL, pd.Series(LABELS, IDS), sample_weight=weights.iloc[::-1])
+    plain = SeriesClassifier(5).fit(RAGGED, LABELS, sample_weight=np.arange(1.0, 13.0))
     np.testing.assert_array_equal(by_id.readout_weights_, plain.readout_weights_)
 
 

@@ -14,7 +14,6 @@ from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
 VALUES = toys.echoes(sequences=8)[1]
-RISING_X, RISING = toys.rising()
 CLOSE = {"float32": 2e-5, "float64": 1e-11}
 MODELS = {
     "softmax": lambda **k: ESNClassifier(**grouped(toys.FAST, k)).fit(X, LABELS),
@@ -59,12 +58,9 @@ def test_labels(kind):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.sampled_from(["values", "fed back values", "rising"]))
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.sampled_from(["values", "fed back values"]))
 def test_chunks_of_any_size_give_the_same_bits(cuts, kind):
-    if kind == "rising":
-        esn, x = POOLED["mean"], np.linspace(-1, 1, 20)[:, None]
-    else:
-        esn, x = PLAIN[kind], np.random.default_rng(0).normal(size=(20, 2))
+    esn, x = PLAIN[kind], np.random.default_rng(0).normal(size=(20, 2))
     whole = esn.stream().predict(x)
     stream = esn.stream()
     chunks = np.split(x, np.minimum(np.cumsum(cuts), 20))
@@ -73,28 +69,6 @@ def test_chunks_of_any_size_give_the_same_bits(cuts, kind):
 
 
 PLAIN = {kind: MODELS[kind]() for kind in ("values", "fed back values")}
-POOLED = {p: ESNClassifier(washout=3, pooling=p, **grouped(toys.FAST)).fit(RISING_X, RISING) for p in ("mean", "last")}
-
-
-@pytest.mark.parametrize("pooling", POOLED)
-@pytest.mark.parametrize("learned", [True, False])
-def test_one_label_per_sequence_is_answered_for_the_sequence_so_far(pooling, learned):
-    how = {**toys.FAST, "washout": 3, "pooling": pooling, "dtype": "float64"}
-    esn = ESNClassifier(learn="both" if learned else "none", **grouped(how)).fit(RISING_X, RISING)
-    x = max(RISING_X, key=len)
-    running = esn.stream().predict_proba(x)
-    assert running.shape == (len(x), 2)
-    for t in range(3, len(x)):
-        np.testing.assert_allclose(running[t], esn.predict_proba([x[: t + 1]])[0], atol=1e-11)
-    stream = esn.stream()
-    assert [stream.predict(frame) for frame in x][-1] == esn.predict([x])[0]
-    np.testing.assert_allclose(stream.reset().predict_proba(x), running, atol=1e-15)
-
-
-def test_one_value_per_sequence():
-    sums = np.array([x.sum() for x in RISING_X])
-    esn = ESNRegressor(dtype="float64", **grouped(toys.FAST)).fit(RISING_X, sums)
-    assert esn.stream().predict(RISING_X[0])[-1] == pytest.approx(esn.predict(RISING_X[:1])[0], rel=1e-10)
 
 
 def test_reset_state_and_copy(model):
@@ -182,7 +156,6 @@ def test_bad_frames_are_named_and_change_nothing(model, frame, message):
 
 def test_an_empty_chunk_is_no_step(model):
     assert model.stream().predict(np.empty((0, 2))).shape == (0, 2)
-    assert POOLED["mean"].stream().predict(np.empty((0, 1))).shape == (0,)
 
 
 def test_a_stream_needs_a_fit():
@@ -259,8 +232,6 @@ def test_what_learn_refuses():
         esn.stream().learn(X[0], LABELS[0])
     with pytest.raises(ValueError, match=r"RLS fits squared errors.*Use LMS\(\), or readout='ridge'"):
         esn.stream(online=RLS())
-    with pytest.raises(ValueError, match="learn needs one target per step"):
-        POOLED["mean"].stream(online=LMS()).learn(RISING_X[0], RISING[0])
     stream = esn.stream(online=LMS())
     with pytest.raises(ValueError, match=r"labels that were not there when fitting: \['huge'\]"):
         stream.learn(X[0][0], "huge")

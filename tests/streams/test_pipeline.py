@@ -8,7 +8,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 
 import echolearn
 import toys
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, StackedRegressor
+from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, StackedRegressor
 from echolearn.readout import RLS
 from toys import grouped
 
@@ -26,7 +26,6 @@ PIPELINES = {
     "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**grouped(SMALL))).fit(
         X[0], VALUES[0]
     ),
-    "one per sequence": lambda: make_pipeline(STANDARD, ESNClassifier(**grouped(SMALL))).fit(X, ["up", "down"] * 3),
     "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
     "own names": lambda: Pipeline(
         [("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**grouped(SMALL)))]
@@ -53,9 +52,7 @@ def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
     chunks = [running.reset().predict(frames[:5]), running.predict(frames[5:])]
     np.testing.assert_array_equal(np.concatenate(chunks), model[-1].stream().reset().predict(seen))
     assert running.network.steps == len(frames)
-    if kind == "one per sequence":
-        assert hasattr(running, "predict_proba")
-    elif hasattr(model, "predict_proba"):
+    if hasattr(model, "predict_proba"):
         P = running.reset().predict_proba(frames)
         np.testing.assert_allclose(P, model.predict_proba(frames), atol=1e-5)
     else:
@@ -65,6 +62,13 @@ def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
         warm = echolearn.stream(model, warm_up=frames[:10]).predict(frames[10:])
         np.testing.assert_allclose(warm, cold[10:], atol=1e-5)
     assert len(running.predict(frames[:0])) == 0
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_whole_series_have_no_stream(alone):
+    model = SeriesClassifier(4) if alone else make_pipeline(STANDARD, SeriesClassifier(4))
+    with pytest.raises(TypeError, match="SeriesClassifier has no stream; ESNClassifier and ESNRegressor have one"):
+        echolearn.stream(model.fit(X, ["up", "down"] * 3))
 
 
 def test_a_stream_learns():

@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 import reference as ref
-import toys
-from echolearn import ESNClassifier, Reservoir
+from echolearn import Reservoir
 from echolearn.readout import RLS
 from echolearn.streams import Stream
-from toys import grouped
-
-RISING_X, RISING = toys.rising()
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh", "relu", "identity"])
@@ -37,9 +33,6 @@ def test_wrong_readouts_are_named():
         Stream(r, np.zeros((5, 2)))
     with pytest.raises(ValueError, match="W_fb takes 2 outputs, but U gives 1"):
         Stream(r, np.zeros((7, 1)))
-    parts = ESNClassifier(pooling=3, **grouped(toys.FAST)).fit(RISING_X, RISING)
-    with pytest.raises(ValueError, match="pooling=3 needs the end of a sequence"):
-        parts.stream()
 
 
 def test_a_readout_that_diverges_stops_before_it_is_spoiled():

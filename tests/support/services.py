@@ -4,7 +4,7 @@ import numpy as np
 from starlette.testclient import TestClient
 
 import toys
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, SeriesClassifier, SeriesRegressor
 from echolearn.export.service.access import Access
 from echolearn.export.service.application import Service
 from echolearn.export.service.library import served
@@ -21,7 +21,8 @@ SMALL = {"hidden_units": 12, "connections": 3, "learn": "none", "random_state": 
 
 MODELS = {
     "classifier": lambda: ESNClassifier(**grouped(SMALL)).fit(X, LABELS),
-    "one per sequence": lambda: ESNClassifier(pooling="mean", **grouped(SMALL)).fit(X, ["up", "down"] * 3),
+    "one per series": lambda: SeriesClassifier(12).fit(X, ["up", "down"] * 3),
+    "values per series": lambda: SeriesRegressor(12).fit(X, [v.mean(axis=0) for v in VALUES]),
     "label sets": lambda: ESNClassifier(readout="ridge", **grouped(SMALL)).fit(
         X, [(v > 0).astype(int) for v in VALUES]
     ),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor
+from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, SeriesRegressor
 from echolearn.modelfile.schema import FORMAT
 from reliability import forging
 from toys import grouped
@@ -21,8 +21,11 @@ MODELS = {
     ),
     "truth values": lambda: ESNClassifier(**grouped(SMALL)).fit(X, [y == "low" for y in LABELS]),
     "objects": lambda: ESNClassifier(**grouped(SMALL)).fit(X, [y.astype(object) for y in LABELS]),
-    "one per sequence": lambda: ESNClassifier(pooling="last", **grouped(SMALL)).fit(X, ONE_EACH),
-    "parts of time": lambda: ESNClassifier(pooling=3, bidirectional=True, **grouped(SMALL)).fit(X, ONE_EACH),
+    "one per series": lambda: SeriesClassifier(4, washout=2, ridge=[0.1, 10.0]).fit(X, ONE_EACH),
+    "labels per series": lambda: SeriesClassifier(4).fit(X, np.arange(12).reshape(6, 2) % 3 % 2),
+    "one value per series": lambda: SeriesRegressor(4).fit(X, [v[0, 0] for v in VALUES]),
+    "values per series": lambda: SeriesRegressor(4, dtype="float64").fit(X, [v[0] for v in VALUES]),
+    "both directions": lambda: ESNClassifier(bidirectional=True, **grouped(SMALL)).fit(X, LABELS),
     "feedback": lambda: ESNClassifier(feedback=True, **grouped(SMALL)).fit(X, LABELS),
     "values": lambda: ESNRegressor(**grouped(SMALL, initial_state=np.full(4, 0.1))).fit(X, VALUES),
     "one value": lambda: ESNRegressor(dtype="float64", leak=1.0, **grouped(SMALL)).fit(X, [v[:, 0] for v in VALUES]),

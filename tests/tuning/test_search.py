@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, FrameWise
+from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, SeriesRegressor
 from echolearn.metrics import scorer
 from echolearn.tuning import tune
 from toys import grouped
@@ -83,9 +83,63 @@ def test_pipelines_regressors_and_scorers():
     assert len(found.estimator.predict(X)) == len(X)
 
 
-def test_with_one_label_per_sequence_every_fold_has_every_class():
-    found = tune(ESNClassifier(**grouped(FIXED)), RISING_X, RISING, trials=2, folds=5, space={"pooling": ["last", 3]})
-    assert found.best_score > 0.8
+def test_with_one_label_per_series_every_fold_has_every_class():
+    rare = np.where(np.arange(40) < 5, "rare", "usual")  # in order: folds without shuffled strata would lack a class
+    seen = []
+
+    def classes_of(estimator, X, y):
+        seen.append((sorted(estimator.classes_), sorted(set(y))))
+        return estimator.score(X, y)
+
+    found = tune(SeriesClassifier(10), RISING_X, rare, trials=1, folds=5, scoring=classes_of, refit=False)
+    assert seen == [(["rare", "usual"], ["rare", "usual"])] * 5
+    assert found.best_score > 0.5
+
+
+def test_estimators_of_whole_series_have_a_space_of_their_own():
+    found = tune(SeriesClassifier(20), RISING_X, RISING, trials=3, folds=2)
+    assert set(found.trials[0].settings) == {"hidden_units", "standardize"}
+    assert found.trials[0].settings == {"hidden_units": 20, "standardize": True}
+    assert len({str(trial.settings) for trial in found.trials}) == 3
+    for trial in found.trials:
+        scores = [
+            SeriesClassifier(**trial.settings)
+            .fit([RISING_X[i] for i in train], RISING[train])
+            .score([RISING_X[i] for i in test], RISING[test])
+            for train, test in StratifiedKFold(2, shuffle=True, random_state=0).split(RISING_X, RISING)
+        ]
+        assert trial.score == pytest.approx(np.mean(scores))
+    again = SeriesClassifier(**found.best_settings).fit(RISING_X, RISING)
+    np.testing.assert_array_equal(found.estimator.readout_weights_, again.readout_weights_)
+
+
+def test_values_of_series_and_pipelines_are_searched_too():
+    values = np.array([x.mean() for x in RISING_X])
+    given = tune(SeriesRegressor(10), RISING_X[:30], values[:30], trials=2, validation=(RISING_X[30:], values[30:]))
+    again = SeriesRegressor(**given.best_settings).fit(RISING_X[:30], values[:30])
+    assert given.best_score == pytest.approx(again.score(RISING_X[30:], values[30:]))
+    np.testing.assert_array_equal(given.estimator.readout_weights_, again.readout_weights_)
+    pipeline = make_pipeline(FrameWise(StandardScaler()), SeriesClassifier(10))
+    found = tune(pipeline, RISING_X, RISING, trials=2, folds=2)
+    assert set(found.best_settings) == {"seriesclassifier__hidden_units", "seriesclassifier__standardize"}
+
+
+@pytest.mark.parametrize("layout", ["auto", "rows", "channels_first"])
+def test_folds_are_of_series_in_every_layout(layout):
+    """The folds of rows, of channels first and of a list of series are the same, and so are their scores."""
+    series = [np.resize(x, (12, 1)) for x in RISING_X]
+    X = np.stack(series)[:, :, 0] if layout != "channels_first" else np.stack(series).swapaxes(1, 2)
+    how = {"space": {"hidden_units": [5, 9]}, "trials": 2, "folds": 2}
+    found = tune(SeriesClassifier(5, layout=layout), X, RISING, **how)
+    expected = tune(SeriesClassifier(5), series, RISING, **how)
+    assert [t.score for t in found.trials] == [t.score for t in expected.trials]
+    assert found.estimator.layout_ == ("channels_first" if layout == "channels_first" else "rows")
+    np.testing.assert_array_equal(found.estimator.predict(X), expected.estimator.predict(series))
+
+
+def test_a_layout_that_is_none_is_refused_before_the_search():
+    with pytest.raises(ValueError, match="layout='turned'; expected one of"):
+        tune(SeriesClassifier(5, layout="turned"), RISING_X, RISING)
 
 
 def test_one_long_series_is_searched_on_folds_that_follow_each_other(monkeypatch):

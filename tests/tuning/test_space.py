@@ -4,8 +4,14 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from echolearn import ESNClassifier, FrameWise
-from echolearn.tuning._space import FIXED_WEIGHTS_SPACE, LEARNED_WEIGHTS_SPACE, checked_space, initial_values
+from echolearn import ESNClassifier, FrameWise, SeriesClassifier, SeriesRegressor
+from echolearn.tuning._space import (
+    FIXED_WEIGHTS_SPACE,
+    LEARNED_WEIGHTS_SPACE,
+    SERIES_SPACE,
+    checked_space,
+    initial_values,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +39,15 @@ def test_fixed_networks_have_no_step_size_to_search():
     assert "learning__step_size" not in checked_space(ESNClassifier(learn="none"), None)
     assert "learning__step_size" in checked_space(ESNClassifier(), None)
     assert LEARNED_WEIGHTS_SPACE.keys() >= FIXED_WEIGHTS_SPACE.keys()
+
+
+def test_estimators_of_series_search_what_they_have():
+    for kind in (SeriesClassifier, SeriesRegressor):
+        assert checked_space(kind(), None) == SERIES_SPACE
+        assert SERIES_SPACE.keys() <= kind().get_params().keys()
+        assert initial_values(kind(), SERIES_SPACE) == {"hidden_units": 300, "standardize": 0}
+    with pytest.raises(ValueError, match="leak"):
+        checked_space(SeriesClassifier(), {"leak": (0.1, 1.0)})
 
 
 def test_names_without_a_prefix_are_those_of_the_last_step():

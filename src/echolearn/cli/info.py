@@ -27,8 +27,8 @@ from echolearn.estimators import (
     ESNForecaster,
     FrameWise,
 )
+from echolearn.estimators._classifier import LabelEstimator
 from echolearn.estimators._functions import AnyEstimator
-from echolearn.estimators._labels import LabelEstimator
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
 from echolearn.readout.deep_network import DeepNetwork
@@ -109,7 +109,7 @@ def _network_lines(model: AnyEstimator) -> list[str]:
     if isinstance(network, DeepNetwork):
         return _deep_lines(network, history)
     reservoir = network.reservoir
-    learned = LEARNED[model.learn if history else "none"]
+    learned = LEARNED[getattr(model, "learn", "none") if history else "none"]
     kind = "softmax" if network.readout.softmax else "ridge regression"
     lines = [
         f"learned: {learned}; readout: {kind}, ridge {network.readout.ridge:.3g}; activation: {reservoir.activation}",

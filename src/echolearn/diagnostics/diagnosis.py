@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from textwrap import wrap
 
@@ -11,7 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.diagnostics.stability import echo
-from echolearn.estimators import ESNClassifier, ESNRegressor
+from echolearn.estimators import (
+    DeepESNClassifier,
+    DeepESNRegressor,
+    ESNClassifier,
+    ESNRegressor,
+    SeriesClassifier,
+    SeriesRegressor,
+)
 from echolearn.fitting.advice.after import TRIVIAL_ERROR_SHARE, edge_of, target_variance
 from echolearn.fitting.advice.baselines import (
     NEGLIGIBLE_ERROR_SHARE,
@@ -31,6 +39,9 @@ from echolearn.readout.ridge import squared_error
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import ECHO_LIMIT, spectral_radius_of
 from echolearn.validation import Array, SequencesLike
+
+Deep = DeepESNClassifier | DeepESNRegressor
+Estimator = ESNClassifier | ESNRegressor | SeriesClassifier | SeriesRegressor | Deep
 
 MAX_FRAMES_INSPECTED = 5000  # of which states are looked at
 SATURATED_ACTIVITY, SATURATED_SHARE = 0.95, 0.3  # |h| of a saturated unit, and too large a share of such states
@@ -88,30 +99,39 @@ class _Case:
     """A fitted estimator with data to diagnose it by. error and trivial: on these data, of the network and at best of
     an answer that is always the same."""
 
-    esn: ESNClassifier | ESNRegressor
-    settings: NetworkSettings
+    esn: Estimator
     labelled: Labelled
     error: float
     trivial: float
+
+    @cached_property
+    def settings(self) -> NetworkSettings:
+        """The settings of a network with one target per step."""
+        return NetworkSettings.of(flat_settings(self.esn))
+
+    @property
+    def larger(self) -> str:
+        """What may help a network that has learned nothing."""
+        if isinstance(self.esn, Deep):
+            return "more units, more epochs, or more data"
+        return "hidden_units=500, input_scaling=1.0, or more data" if self.esn.per_step_ else "more data"
 
     @property
     def values(self) -> bool:
         return isinstance(self.esn.codec_, ValueCodec)
 
 
-def diagnose(
-    esn: ESNClassifier | ESNRegressor, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None
-) -> Diagnosis:
+def diagnose(esn: Estimator, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None) -> Diagnosis:
     """Find out what limits a fit, and what to set.
 
     Parameters
     ----------
-    esn : ESNClassifier or ESNRegressor
-        A fitted estimator.
+    esn : ESNClassifier, ESNRegressor, or one of those whose names begin with Series or DeepESN
+        A fitted estimator. Of one for whole series, and of a deep one, result, inputs and classes are inspected.
     X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
         Sequences, best of all some that it was not fitted to.
     y : array or list of arrays
-        Their targets, one per time step or one per sequence, as when fitting.
+        Their targets, one per time step or one per series, as when fitting.
     lengths : array of int, default=None
         The lengths of the sequences, if X is one 2-D array of joined sequences.
 
@@ -132,20 +152,21 @@ def diagnose(
     R² 1.000 on 100 targets (0 is the mean).
     Nothing stands out.
     """
-    if not isinstance(esn, (ESNClassifier, ESNRegressor)):
+    if not isinstance(esn, Estimator):
         raise TypeError(
-            f"diagnose takes a fitted ESNClassifier or ESNRegressor, not {type(esn).__name__}. Of a Pipeline give its "
-            "last step, with X as that step sees it."
+            "diagnose takes a fitted classifier or regressor of echolearn, not "
+            f"{type(esn).__name__}. Of a Pipeline give its last step, with X as that step sees it."
         )
     params = flat_settings(esn)
-    values = isinstance(esn, ESNRegressor)
+    values = isinstance(esn, (ESNRegressor, SeriesRegressor))
     rule = TargetRule(values=values, ignore_label=params.get("ignore_label"))
     labelled = esn.outcome_of(X, y, lengths, rule)
     outcome, loss = labelled.outcome, esn.codec_.error
     if not np.concatenate(outcome.weights).any():
         raise ValueError("y has no target after the washout; there is nothing to diagnose. Give longer sequences.")
-    case = _Case(esn, NetworkSettings.of(params), labelled, outcome.error(loss), outcome.trivial_error(loss))
-    found = [finding for look in INSPECTIONS for finding in look(case)]
+    case = _Case(esn, labelled, outcome.error(loss), outcome.trivial_error(loss))
+    looks = STEP_INSPECTIONS if isinstance(esn, (ESNClassifier, ESNRegressor)) else OTHER_INSPECTIONS
+    found = [finding for look in looks for finding in look(case)]
     return Diagnosis(_summary(case), sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -160,7 +181,7 @@ def _summary(case: _Case) -> str:
 def _baselines(case: _Case) -> Iterator[Finding]:
     """Compare with the most frequent class, the mean and the last value; look for a lag."""
     outcome, error, trivial = case.labelled.outcome, case.error, case.trivial
-    cure = "Check that X and y belong together; then try hidden_units=500, input_scaling=1.0, or more data."
+    cure = f"Check that X and y belong together; then try {case.larger}."
     if not case.values:
         margin = np.sqrt(trivial * (1 - trivial) / outcome.count)
         if trivial > 0 and error >= trivial - margin:
@@ -194,7 +215,7 @@ def _baselines(case: _Case) -> Iterator[Finding]:
 def _starts(case: _Case) -> Iterator[Finding]:
     """Look for a cold start that has most of the error."""
     outcome, labelled, washout = case.labelled.outcome, case.labelled, case.esn.network_.view.washout
-    if not (case.values and outcome.per_step and labelled.cold):
+    if not (case.values and labelled.cold):
         return
     inputs, targets, outputs, weights = (
         [rows[washout:] for rows in sequences if len(rows) > washout]
@@ -212,7 +233,7 @@ def _starts(case: _Case) -> Iterator[Finding]:
 
 def _fitting(case: _Case) -> Iterator[Finding]:
     """Compare the errors of training and here, columns with targets, and the ridge with its range."""
-    network, settings = case.esn.network_, case.settings
+    network, settings = case.esn.model_.single, case.settings
     s, readout = network.readout.statistics, network.readout
     if s is None:
         return
@@ -266,7 +287,7 @@ def _edges(case: _Case) -> Iterator[Finding]:
 
 def _units(case: _Case) -> Iterator[Finding]:
     """Look for saturated and constant units, and at the spectral radius after learning."""
-    network, data, settings = case.esn.network_, case.labelled.data, case.settings
+    network, data, settings = case.esn.model_.single, case.labelled.data, case.settings
     first = np.flatnonzero(np.cumsum(data.lengths) - data.lengths < MAX_FRAMES_INSPECTED)
     some = replace(data, X=[data.X[int(i)][:MAX_FRAMES_INSPECTED] for i in first])
     states = hidden_states(network, some)
@@ -311,7 +332,7 @@ def _activities(reservoir: Reservoir, H: Array) -> Array:
 
 def _memory(case: _Case) -> Iterator[Finding]:
     """Compare how long the network remembers its start with the length of the sequences."""
-    reservoir, data = case.esn.network_.reservoir, case.labelled.data
+    reservoir, data = case.esn.model_.single.reservoir, case.labelled.data
     if reservoir.W_fb is not None or reservoir.backward is not None or case.error < GOOD_ERROR_RATIO * case.trivial:
         return
     longest = np.asarray(data.X[int(np.argmax(data.lengths))][:1000], np.float64)
@@ -329,7 +350,7 @@ def _memory(case: _Case) -> Iterator[Finding]:
 
 def _inputs(case: _Case) -> Iterator[Finding]:
     """Look at the scale of the features, and at gaps in X and y."""
-    labelled, inputs = case.labelled, case.esn.inputs_
+    labelled, inputs, standardized = case.labelled, case.esn.inputs_, case.esn.standardize
     raw = np.concatenate([np.asarray(x, np.float64) for x in labelled.raw])
     empty = float(np.isnan(raw).mean())
     with np.errstate(all="ignore"):
@@ -339,7 +360,7 @@ def _inputs(case: _Case) -> Iterator[Finding]:
     j = int(np.argmax(off))
     names = getattr(case.esn, "feature_names_in_", None)
     name = f"feature {j}" if names is None else f"feature {str(names[j])!r}"
-    if case.settings.standardize and off[j] > OFF_SCALE_DEVIATIONS:
+    if standardized and off[j] > OFF_SCALE_DEVIATIONS:
         yield Finding(
             "scale",
             "warning",
@@ -347,7 +368,7 @@ def _inputs(case: _Case) -> Iterator[Finding]:
             f"{inputs.mean[j]:.3g} and {inputs.scale[j]:.3g}.",
             "Check its unit, or fit with data like these.",
         )
-    elif not case.settings.standardize and off[j] > UNSCALED_DEVIATIONS:
+    elif not standardized and off[j] > UNSCALED_DEVIATIONS:
         yield Finding(
             "scale",
             "warning",
@@ -397,4 +418,5 @@ def _learning(case: _Case) -> Iterator[Finding]:
     )
 
 
-INSPECTIONS = (_baselines, _starts, _fitting, _units, _memory, _inputs, _classes, _learning)
+STEP_INSPECTIONS = (_baselines, _starts, _fitting, _units, _memory, _inputs, _classes, _learning)
+OTHER_INSPECTIONS = (_baselines, _inputs, _classes)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.estimators._base import store_parameters
-from echolearn.estimators._labels import StepClassifier, label_encoding
-from echolearn.estimators._values import RULE, StepRegressor
+from echolearn.estimators._classifier import StepClassifier, label_encoding
+from echolearn.estimators._regressor import RULE, StepRegressor
 from echolearn.fitting.data import ClassWeight, Validation
 from echolearn.fitting.depth import Augment, fit_deep
 from echolearn.fitting.fit import open_by_rules

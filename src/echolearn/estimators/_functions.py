@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators._base import SequenceEstimator, StepEstimator
-from echolearn.estimators._classifier import ESNClassifier
+from echolearn.estimators._base import SequenceEstimator
+from echolearn.estimators._classifier import ESNClassifier, StepClassifier
 from echolearn.estimators._deep import DeepESNClassifier, DeepESNRegressor
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators._framewise import FrameWise
-from echolearn.estimators._regressor import ESNRegressor
+from echolearn.estimators._regressor import ESNRegressor, StepRegressor
 from echolearn.estimators._series import SeriesClassifier, SeriesRegressor
 from echolearn.fitting.model import FittedModel
 from echolearn.fitting.parameters import flat_settings, grouped_settings
@@ -179,11 +179,15 @@ def stream(
     >>> bool(np.allclose(answers, model.predict(X), atol=1e-3))
     True
     """
-    if isinstance(model, StepEstimator):
+    if isinstance(model, (StepClassifier, StepRegressor)):
         return model.stream(online=online, warm_up=warm_up)
-    steps, (_, network) = _taken_apart(model)
-    if not isinstance(network, StepEstimator):
-        raise TypeError(f"{type(network).__name__} has no stream; a pipeline that streams ends in a single network.")
+    alone = isinstance(model, (SequenceEstimator, ESNForecaster))
+    steps, (_, network) = ([], ("", model)) if alone else _taken_apart(model)
+    if not isinstance(network, (StepClassifier, StepRegressor)):
+        raise TypeError(
+            f"{type(network).__name__} has no stream: a network with one target per step streams, alone or at the end "
+            "of a pipeline."
+        )
     for _, step in steps:
         transformer_parts(_inner(step))  # refuses those whose answer to one frame may depend on others
     if warm_up is not None and not isinstance(warm_up, str):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.estimators._base import store_parameters
-from echolearn.estimators._labels import LabelEstimator, label_encoding
-from echolearn.estimators._values import RULE, ValueEstimator
+from echolearn.estimators._classifier import LabelEstimator, label_encoding
+from echolearn.estimators._regressor import RULE, ValueEstimator
 from echolearn.fitting.data import ClassWeight
 from echolearn.fitting.fit import fit_series, open_by_rules
 from echolearn.fitting.parameters import Parameters

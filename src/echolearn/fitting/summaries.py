@@ -70,7 +70,8 @@ class Candidate:
 
 def fit_summary(everything: Dataset, params: Parameters) -> Network:
     """Fit a network to one target per sequence. params: those of a `SeriesClassifier` or `SeriesRegressor`."""
-    washout, softmax = params["washout"], params.get("readout") == "softmax"
+    washout = params["washout"]
+    softmax = params.get("readout") == "softmax" and everything.classes is not None  # rows of labels have values
     weights = np.asarray(everything.target_weights(0), np.float64)
     there = np.flatnonzero(weights > 0)
     data, w = everything.subset(there), weights[there]
@@ -90,7 +91,7 @@ def fit_summary(everything: Dataset, params: Parameters) -> Network:
             U = _unfolded(best)
         else:
             U = _solve_all(reservoir, summary, data, w, washout, share=best.fit.ridge / few_w.sum())
-    if softmax and data.classes is not None:
+    if softmax:
         U = U * temperature(best.fit.outputs, np.array([int(data.y[i]) for i in choosing]), few_w)
     view = ReadoutView(washout, False, summary=summary)
     return Network(reservoir, Readout(U, softmax, best.fit.ridge * best.count), view)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from echolearn.estimators import ESNClassifier, ESNRegressor
+from echolearn.estimators import SeriesClassifier, SeriesRegressor
 from echolearn.fitting.parameters import Parameters
 from echolearn.validation import Array
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # an optional dependency
     Panel = Array | Sequence[Array] | Sequence[pd.DataFrame]
 
 Constructor = Callable[..., None]
-# with which other libraries check classifiers and regressors (the defaults, and all weights learned) and forecasters
+# with which other libraries check classifiers and regressors (the defaults, and others) and forecasters
 PANEL_SETTINGS: list[Parameters] = [
     {"hidden_units": 8},
-    {"hidden_units": 5, "pooling": "mean", "epochs": 2, "missing": "carry"},
+    {"hidden_units": 5, "ridge": 1.0, "missing": "carry", "dtype": "float64"},
 ]
 FORECASTER_SETTINGS: Parameters = {"hidden_units": 5, "reservoir": {"connections": 3}, "washout": 1, "ridge": 1.0}
 
@@ -86,10 +86,11 @@ def as_columns(values: Array) -> Array:
 class PanelAdapter:
     """A mixin for the classifiers and regressors of other libraries: one target per case of a panel."""
 
-    _estimator: ClassVar[type[ESNClassifier] | type[ESNRegressor]]
+    _estimator: ClassVar[type[SeriesClassifier] | type[SeriesRegressor]]
 
     def _fit(self, X: Panel, y: Array) -> Self:
-        self.esn_ = self._estimator(**chosen_parameters(self, self._estimator)).fit(time_first(X), y)
+        parameters = {**chosen_parameters(self, self._estimator), "layout": "time_first"}
+        self.esn_ = self._estimator(**parameters).fit(time_first(X), y)
         return self
 
     def _predict(self, X: Panel) -> Array:

@@ -1,4 +1,4 @@
-"""Estimators for aeon: the classifier, regressor and forecaster of echolearn with the interface of aeon.
+"""Estimators for aeon: classifier and regressor of whole series, and forecaster, with the interface of aeon.
 
 They require aeon to be installed, and pass its `check_estimator` (docs/howto/interop.md).
 """
@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from echolearn.estimators import ESNClassifier as Classifier
 from echolearn.estimators import ESNForecaster as Forecaster
-from echolearn.estimators import ESNRegressor as Regressor
+from echolearn.estimators import SeriesClassifier as Classifier
+from echolearn.estimators import SeriesRegressor as Regressor
 from echolearn.fitting.parameters import Parameters
 from echolearn.interop._adapter import (
     FORECASTER_SETTINGS,
@@ -32,7 +32,7 @@ try:
 except ImportError as problem:
     raise ImportError("echolearn.interop.aeon needs aeon: pip install 'echolearn[aeon]'.") from problem
 
-__all__ = ["ESNClassifier", "ESNForecaster", "ESNRegressor"]
+__all__ = ["ESNForecaster", "SeriesClassifier", "SeriesRegressor"]
 
 Panel = Array | Sequence[Array]
 
@@ -52,28 +52,28 @@ class _Panel(PanelAdapter):
         return PANEL_SETTINGS
 
 
-class ESNClassifier(_Panel, BaseClassifier):
-    """`echolearn.ESNClassifier` for aeon: one label per series of any length and any number of channels.
+class SeriesClassifier(_Panel, BaseClassifier):
+    """`echolearn.SeriesClassifier` for aeon: one label per series of any length and any number of channels.
 
     Parameters
     ----------
     **parameters : dict
-        The parameters of `echolearn.ESNClassifier`, with the same defaults, except `layout`, which aeon prescribes.
+        The parameters of `echolearn.SeriesClassifier`, with the same defaults, except `layout`, which aeon prescribes.
         With ``missing="carry"`` or ``"mean"`` series may have missing values.
 
     Attributes
     ----------
-    esn_ : echolearn.ESNClassifier
+    esn_ : echolearn.SeriesClassifier
         The fitted network.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from echolearn.interop.aeon import ESNClassifier
+    >>> from echolearn.interop.aeon import SeriesClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((20, 1, 30)) + np.arange(20)[:, None, None] % 2  # cases, channels, time
     >>> y = np.arange(20) % 2
-    >>> esn = ESNClassifier(20).fit(X, y)
+    >>> esn = SeriesClassifier(20).fit(X, y)
     >>> esn.predict(X[:4])
     array([0, 1, 0, 1])
     """
@@ -89,26 +89,26 @@ class ESNClassifier(_Panel, BaseClassifier):
         return np.asarray(self.esn_.predict_proba(time_first(X)))
 
 
-class ESNRegressor(_Panel, BaseRegressor):
-    """`echolearn.ESNRegressor` for aeon: one value per series of any length and any number of channels.
+class SeriesRegressor(_Panel, BaseRegressor):
+    """`echolearn.SeriesRegressor` for aeon: one value per series of any length and any number of channels.
 
     Parameters
     ----------
     **parameters : dict
-        Those of `echolearn.ESNRegressor`, as for `ESNClassifier`.
+        Those of `echolearn.SeriesRegressor`, as for `SeriesClassifier`.
 
     Attributes
     ----------
-    esn_ : echolearn.ESNRegressor
+    esn_ : echolearn.SeriesRegressor
         The fitted network.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from echolearn.interop.aeon import ESNRegressor
+    >>> from echolearn.interop.aeon import SeriesRegressor
     >>> X = np.random.default_rng(0).standard_normal((30, 1, 20))  # cases, channels, time
     >>> y = X[:, 0].mean(axis=1)
-    >>> esn = ESNRegressor(20).fit(X, y)
+    >>> esn = SeriesRegressor(20).fit(X, y)
     >>> bool(esn.score(X, y) > 0.9)
     True
     """

@@ -213,7 +213,6 @@ def _check_can_be_a_model(fitted: object) -> None:
             "ESNRegressor or ESNClassifier. Of others, hand over the weights: to_reservoirpy(esn.reservoir_)."
         )
     refused = {
-        "one answer per sequence": not fitted.per_step_,
         "feedback": fitted.network_.reservoir.W_fb is not None,
         "flags of missing values": bool(fitted.inputs_.flagged.any()),
     }

@@ -42,7 +42,7 @@ def choose_layout(
     if (flat := flat_series(data)) is not None:
         return _layout_of_series(flat, targets, series or isinstance(given.form, DictForm))
     if (cases := _cases(data)) is not None:
-        return _layout_of_cases(cast("Sequence[Array]", cases), targets)
+        return _layout_of_cases(cast("Sequence[Array]", cases), targets, series)
     table = np.asarray(data) if _is_matrix(data) else data
     if isinstance(table, np.ndarray) and table.ndim == 2 and lengths is None:
         return _layout_of_matrix(table, targets, series)
@@ -91,9 +91,9 @@ def _count(y: object) -> int:
     return -1 if single else len(cast("Sequence[object]", y))
 
 
-def _layout_of_cases(X: Sequence[Array], y: object) -> str:
-    """Return the layout of several 2-D sequences: by targets, by lengths, by padding, or by roughness."""
-    steps, shapes = _entry_steps(y, len(X)), [x.shape for x in X]
+def _layout_of_cases(X: Sequence[Array], y: object, series: bool) -> str:
+    """Return the layout of several 2-D sequences: by targets per step, by lengths, or by shape and padding."""
+    steps, shapes = None if series else _entry_steps(y, len(X)), [x.shape for x in X]
     if steps is not None:
         first = all(n == shape[0] for n, shape in zip(steps, shapes, strict=True))
         turned = all(n == shape[1] for n, shape in zip(steps, shapes, strict=True))
@@ -113,6 +113,8 @@ def _layout_of_cases(X: Sequence[Array], y: object) -> str:
     A, B = shapes[0]
     if B <= 1 or A <= 1:
         return "time_first" if B <= 1 else "channels_first"  # one step each is no time
+    if not series:
+        return "time_first"  # targets of whole series, or of other steps than X has: they are refused
     along_first, along_last = has_padding(X, 1), has_padding(X, 2)
     if A >= B and (along_first or not along_last):
         return "time_first"
@@ -164,8 +166,8 @@ def _layout_of_series(X: list[Array], y: object, series: bool) -> str:
     if series:
         return "rows"
     raise ValueError(
-        f"X is a list of {n} arrays of shape {X[0].shape}: {n} univariate series, or {n} steps of one sequence? Set "
-        "layout='rows' for series, or pass numpy.array(X) for one sequence."
+        f"X is a list of {n} arrays of shape {X[0].shape}: {n} univariate series, or {n} steps of one sequence? Use "
+        "SeriesClassifier or SeriesRegressor for series with one target each, or pass numpy.array(X) for one sequence."
     )
 
 

@@ -19,13 +19,23 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
 from echolearn.display.progress import Bar, clock, show_line
+from echolearn.fitting.settings import RULES
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.opening import open_sequences
+from echolearn.sequences.layouts import choose_layout
+from echolearn.sequences.opening import open_sequences, unpack
 from echolearn.sequences.targets import open_targets
 from echolearn.tuning._backtest import backtest
 from echolearn.tuning._results import Settings, Trial, Tuning
-from echolearn.tuning._space import Options, Space, checked_space, initial_values, pipeline_prefix, suggested
-from echolearn.validation import check_integer, check_pair, check_path
+from echolearn.tuning._space import (
+    Options,
+    Space,
+    answers_per_series,
+    checked_space,
+    initial_values,
+    pipeline_prefix,
+    suggested,
+)
+from echolearn.validation import check_each, check_integer, check_pair, check_path
 
 if TYPE_CHECKING:
     import optuna
@@ -63,7 +73,8 @@ def tune(
     Parameters
     ----------
     estimator : estimator
-        A network such as `ESNClassifier`, or a Pipeline that ends in one. It is cloned, never changed.
+        An estimator such as `ESNClassifier` or `SeriesClassifier`, or a Pipeline that ends in one. It is cloned, never
+        changed.
     X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
         The sequences, or one long series.
     y : array or list of arrays, default None
@@ -74,13 +85,14 @@ def tune(
         The settings to search, by name. A pair `(low, high)` with `0 < low <= high` is searched evenly in its
         logarithm, in whole numbers if both are whole; a list is a choice among its members. In a Pipeline, names
         without a prefix are those of its last step. None searches `spectral_radius`, `input_scaling`,
-        `reservoir__bias_scaling`, `leak`, and `learning__step_size` where weights are learned. Every fit chooses the
-        ridge and the penalty of the softmax readout itself.
+        `reservoir__bias_scaling`, `leak`, and `learning__step_size` where weights are learned; of a `SeriesClassifier`
+        or `SeriesRegressor`, `hidden_units` and `standardize`. The ridge and the penalty of the softmax readout need
+        not be searched: every fit chooses them itself.
     trials : int, default 30
         The total number of trials, including those that `storage` already holds. Use more for a larger space.
     validation : tuple (X, y), default None
-        Sequences that every trial is scored on, instead of folds. For a network (not in a Pipeline) they also decide
-        when its own learning stops. Give them where the data have a fixed validation part.
+        Sequences that every trial is scored on, instead of folds. For a network that learns its weights (not in a
+        Pipeline) they also decide when its own learning stops. Give them where the data have a fixed validation part.
     folds : int, default 3
         Without `validation`, a trial's score is the mean over this many folds of the sequences. With one label per
         sequence every fold has every class. One long series is cut in time: every fold follows the steps that it is
@@ -130,10 +142,16 @@ def tune(
     options = checked_space(estimator, space)
     if y is None and not hasattr(estimator, "forecast_interval"):
         raise ValueError(f"y is None; {type(estimator).__name__} needs targets. Only a forecaster learns from X alone.")
+    tried = estimator
     if y is None:
         held_out, score = _by_origins(estimator, X, folds)
     else:
-        held_out, score = _by_splits(estimator, (X, y), validation, folds, random_state, scoring=scoring)
+        layout = _layout_of(estimator, (X, y))
+        if layout != "time_first" and validation is None:  # the folds are lists of sequences with time first
+            tried = _with_settings(estimator, {"layout": "time_first"})
+        held_out, score = _by_splits(
+            estimator, (X, y), layout, validation=validation, folds=folds, random_state=random_state, scoring=scoring
+        )
     description = {
         "estimator": {k: _described(v) for k, v in estimator.get_params().items() if not k.endswith("verbose")},
         **held_out,
@@ -143,13 +161,13 @@ def tune(
     with opened_study(storage, random_state, description) as study:
         with _Progress(study, trials, verbose) as progress:
             while progress.finished < trials:
-                _run_trial(study, estimator, options, score)
+                _run_trial(study, tried, options, score)
                 progress.show_last()
         found = Tuning(finished_trials(study, options), options)
     if not refit:
         return found
     best = _with_settings(estimator, found.best_settings)
-    stopping = {} if validation is None or pipeline_prefix(estimator) else {"validation": validation}
+    stopping = {"validation": validation} if validation is not None and _stops_early(estimator) else {}
     best.fit(X, **({} if y is None else {"y": y, **stopping}))
     return Tuning(found.trials, found.space, best)
 
@@ -180,17 +198,18 @@ def _by_origins(estimator: BaseEstimator, series: Sequences, folds: int) -> tupl
 def _by_splits(
     estimator: BaseEstimator,
     data: Part,
+    layout: str,
+    *,
     validation: Part | None,
     folds: int,
     random_state: int,
-    *,
     scoring: Scoring | None,
 ) -> tuple[Description, Score]:
     """Score networks by held-out sequences."""
-    splits = _splits(estimator, data, validation, folds, random_state)
+    splits = _splits(estimator, data, layout, validation=validation, folds=folds, random_state=random_state)
     description = {
-        "data": _fingerprint(data),
-        "held out": f"{folds} folds" if validation is None else _fingerprint(validation),
+        "data": _fingerprint(data, layout),
+        "held out": f"{folds} folds" if validation is None else _fingerprint(validation, layout),
         "scoring": repr(scoring) if hasattr(scoring, "name") else getattr(scoring, "__qualname__", None),
     }
     return description, partial(_score, splits=splits, scoring=scoring)
@@ -230,9 +249,22 @@ def _described(value: object) -> str:
     return repr({field.name: getattr(value, field.name) for field in fields(value)})
 
 
-def _fingerprint(part: Part) -> str:
+def _layout_of(estimator: BaseEstimator, data: Part) -> str:
+    """Return which axis of X is time, as a fit of the estimator reads it. A Pipeline reads time first."""
+    if not hasattr(estimator, "layout"):
+        return "time_first"
+    check_each({"layout": estimator.layout}, RULES)
+    return choose_layout(unpack(data[0]), data[1], estimator.layout, series=answers_per_series(estimator))
+
+
+def _stops_early(estimator: BaseEstimator) -> bool:
+    """Return whether validation sequences decide when the learning stops."""
+    return not pipeline_prefix(estimator) and not answers_per_series(estimator)
+
+
+def _fingerprint(part: Part, layout: str) -> str:
     """Return a hash of sequences and targets, the targets as text: they may be of any type."""
-    sequences = open_sequences(part[0], gaps=True)
+    sequences = open_sequences(part[0], gaps=True, layout=layout)
     entries, per_step = open_targets(part[1], sequences, missing=True)
     return Dataset(
         sequences.X, [np.asarray(e).astype("U") for e in entries], None, per_step, np.dtype("U")
@@ -244,12 +276,12 @@ def _with_settings(estimator: BaseEstimator, values: Settings) -> BaseEstimator:
 
 
 def _splits(
-    estimator: BaseEstimator, data: Part, validation: Part | None, folds: int, random_state: int
+    estimator: BaseEstimator, data: Part, layout: str, *, validation: Part | None, folds: int, random_state: int
 ) -> list[tuple[Part, Part]]:
     """Return pairs of a part to fit on and a part to score on."""
     if validation is not None:
         return [(data, validation)]
-    sequences = open_sequences(data[0], gaps=True)
+    sequences = open_sequences(data[0], gaps=True, layout=layout)
     entries, per_step = open_targets(data[1], sequences, missing=True)
     if sequences.kind == "one" and per_step and folds >= 2 and len(sequences.X[0]) >= MIN_FOLDED_STEPS:
         return [
@@ -308,10 +340,12 @@ def _score(
 
         # Given validation sequences also decide when learning stops; a fold only scores, and the fit holds back
         # sequences of its own.
-        stopping = {"validation": held_out} if len(splits) == 1 and not prefix else {}
+        how: dict[str, object] = {} if answers_per_series(estimator) else {f"{prefix}callback": after_epoch}
+        if len(splits) == 1 and _stops_early(estimator):
+            how["validation"] = held_out
         with warnings.catch_warnings():  # poor trials are the nature of a search; the final fit warns
             warnings.simplefilter("ignore", UserWarning)
-            estimator.fit(*train, **{f"{prefix}callback": after_epoch}, **stopping)
+            estimator.fit(*train, **how)
             scores.append(scoring(estimator, *held_out) if scoring else estimator.score(*held_out))
     return float(np.mean(scores))
 

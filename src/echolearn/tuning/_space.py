@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 
+from echolearn.estimators import SeriesClassifier, SeriesRegressor
 from echolearn.training.optimizers import default_step_size
 from echolearn.validation import check_name
 
@@ -24,6 +25,7 @@ FIXED_WEIGHTS_SPACE: dict[str, Options] = {
     "leak": [(0.03, 0.9), (0.1, 1.0), (0.3, 1.0), 1.0],
 }
 LEARNED_WEIGHTS_SPACE: dict[str, Options] = {**FIXED_WEIGHTS_SPACE, "learning__step_size": (0.001, 0.03)}
+SERIES_SPACE: dict[str, Options] = {"hidden_units": (10, 1000), "standardize": [True, False]}
 
 
 def pipeline_prefix(estimator: BaseEstimator) -> str:
@@ -31,15 +33,21 @@ def pipeline_prefix(estimator: BaseEstimator) -> str:
     return f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
 
 
+def answers_per_series(estimator: BaseEstimator) -> bool:
+    """Return whether an estimator, or the last step of a Pipeline, learns one target per series."""
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    return isinstance(last, (SeriesClassifier, SeriesRegressor))
+
+
 def checked_space(estimator: BaseEstimator, space: Space | None) -> dict[str, Options]:
     """Return the space by the names of the estimator's settings; ValueError where a name or a range is impossible."""
     known, prefix = estimator.get_params(), pipeline_prefix(estimator)
     if space is None:
-        space = (
-            FIXED_WEIGHTS_SPACE
-            if known[f"{prefix}learn"] == "none" or known[f"{prefix}epochs"] == 0
-            else LEARNED_WEIGHTS_SPACE
-        )
+        if answers_per_series(estimator):
+            space = SERIES_SPACE
+        else:
+            fixed = known[f"{prefix}learn"] == "none" or known[f"{prefix}epochs"] == 0
+            space = FIXED_WEIGHTS_SPACE if fixed else LEARNED_WEIGHTS_SPACE
     if not isinstance(space, Mapping):
         raise TypeError(f"space={space!r:.80}; expected ranges and choices by the names of settings.")
     full: dict[str, Options] = {}

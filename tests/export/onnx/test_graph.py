@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import exported
-from echolearn import ESNForecaster, __version__
+from echolearn import ESNForecaster, SeriesClassifier, __version__
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
 from echolearn.export.onnx.graph import IR_VERSION, OPSET_VERSION, onnx_model
-from reliability.exports import difference, in_onnx, in_onnx_steps, session
+from reliability.exports import difference, in_onnx, session
 from toys import grouped
 
 onnx = pytest.importorskip("onnx")
@@ -102,14 +102,15 @@ def test_a_closed_loop_takes_exogenous_inputs():
     np.testing.assert_allclose(found[:, 0], esn.predict(15, warm_up=given, exogenous=e[:115]), atol=1e-5)
 
 
-def test_a_running_mean_skips_the_washout():
-    drawn = exported.drawn(exported.classifier(labels=["up", "down"] * 3, pooling="mean", washout=7))
-    assert difference(drawn, in_onnx_steps(drawn)) < 1e-5
-    running = session(onnx_model(drawn.plan, step=True))
-    state, stream = np.zeros(running.get_inputs()[1].shape, np.float32), drawn.model.stream()
-    for x in drawn.x[:10]:
-        answer, state = running.run(None, {"x": x, "state": state})
-        np.testing.assert_allclose(answer, stream.predict_proba(x), atol=1e-5)
+@pytest.mark.parametrize("washout", [0, 7])
+def test_whole_series_have_one_row_of_answers(washout):
+    model = SeriesClassifier(15, washout=washout).fit(exported.X, ["up", "down"] * 3)
+    drawn = exported.drawn(model)
+    assert drawn.expected.shape == (1, 2)
+    assert difference(drawn, in_onnx(drawn)) < 1e-5
+    assert json.loads(session(onnx_model(drawn.plan)).get_modelmeta().custom_metadata_map["per_step"]) is False
+    with pytest.raises(ExportError, match="SeriesClassifier cannot be exported to a step graph of ONNX"):
+        onnx_model(drawn.plan, step=True)
 
 
 def test_a_step_graph_continues_where_training_ended():

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import exported
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, StackedClassifier
+from echolearn import (
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    Reservoir,
+    SeriesClassifier,
+    SeriesRegressor,
+    StackedClassifier,
+)
 from echolearn.export import plan_of
 from echolearn.export.page.document import PageModel, page_model
 from echolearn.export.page.payload import pack_array, pack_plan
@@ -31,8 +39,8 @@ def packed(model):
     return {"name": "model", **pack_plan(plan_of(model)), "extra": dict(page_model("", model).extra)}
 
 
-def of_sequences(**settings):
-    return ESNClassifier(15, **grouped({"validation_fraction": 0.0, **settings})).fit(exported.X, ONE_EACH)
+def of_series(**settings):
+    return SeriesClassifier(15, **settings).fit(exported.X, ONE_EACH)
 
 
 MODELS = {
@@ -41,10 +49,10 @@ MODELS = {
     "feedback, softmax": lambda: exported.classifier(feedback=True),
     "feedback, values": lambda: exported.regressor(feedback=True, activation="sigmoid"),
     "bidirectional": lambda: exported.classifier(bidirectional=True, direct=False),
-    "bidirectional, parts": lambda: of_sequences(pooling=4, bidirectional=True, learn="none"),
-    "bidirectional, last": lambda: of_sequences(pooling="last", bidirectional=True, learn="none", washout=2),
-    "mean after a washout": lambda: of_sequences(pooling="mean", learn="none", washout=7),
-    "summary": lambda: of_sequences(washout=3, dtype="float64"),
+    "series": lambda: of_series(),
+    "series, float64": lambda: of_series(washout=3, dtype="float64"),
+    "series, values": lambda: SeriesRegressor(12, washout=7).fit(exported.X, [v.mean(axis=0) for v in exported.VALUES]),
+    "series, label sets": lambda: SeriesClassifier(12).fit(exported.X, np.array([x[-1] > 100 for x in exported.X])),
     "label sets": lambda: ESNClassifier(9, **grouped(exported.FIXED)).fit(exported.X, [x > 100 for x in exported.X]),
     "ensemble": lambda: exported.classifier(ensemble=2),
     "relu, initial state": lambda: exported.regressor(3, activation="relu", initial_state=np.array([1.0, 2.0, 3.0])),
@@ -60,7 +68,7 @@ def test_answers_are_those_of_predict(tab, name):
     one = exported.drawn(MODELS[name]())
     frames = one.x.astype(float)
     assert exports.difference(one, in_page(tab, one.plan, frames)) <= exports.ALLOWED
-    if "bidirectional" not in name and name != "summary":
+    if "bidirectional" not in name and "series" not in name:
         steps = in_page_steps(tab, one.plan, frames)
         assert exports.difference(one, steps[-len(one.expected) :]) <= exports.ALLOWED
 
@@ -187,6 +195,6 @@ def test_which_inputs_mattered(tab):
 
 
 def test_a_sequence_that_is_too_short_is_refused(tab):
-    plan = plan_of(of_sequences(pooling="mean", learn="none", washout=7))
+    plan = plan_of(of_series(washout=7))
     with pytest.raises(Exception, match="has 7 steps; the model leaves out the first 7 and needs more"):
         in_page(tab, plan, exported.X[0][:7])

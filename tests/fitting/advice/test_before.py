@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, StackedClassifier
+from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, StackedClassifier
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.advice.before import warn_of_scale
 from toys import grouped
@@ -101,10 +101,10 @@ def _groups(column, count=6):
 def test_a_column_that_names_the_sequences():
     X, y = _groups(lambda i: 100 + 7 * i), ["a", "b"] * 3
     with pytest.warns(InputWarning, match=r"the column 2 of X has one whole number in each.*np.delete\(x, 2, axis=1\)"):
-        ESNClassifier(5, learn="none").fit(X, y)
+        SeriesClassifier(5).fit(X, y)
     tables = [pd.DataFrame(x, columns=["a", "b", "machine"]) for x in X]
     with pytest.warns(InputWarning, match=r"the column 'machine' of X.*x.drop\(columns='machine'\) for x in X"):
-        ESNClassifier(5, learn="none").fit(tables, y)
+        SeriesClassifier(5).fit(tables, y)
 
 
 @pytest.mark.parametrize(
@@ -117,30 +117,33 @@ def test_a_column_that_names_the_sequences():
     ],
 )
 def test_other_constant_columns_are_features(X):
-    ESNClassifier(5, learn="none").fit(X, ["a", "b"] * (len(X) // 2))
+    SeriesClassifier(5).fit(X, ["a", "b"] * (len(X) // 2))
 
 
 def test_one_label_in_each_sequence_may_be_meant():
     X = [np.random.default_rng(i).normal(size=(8 + i, 2)) for i in range(6)]
     y = [np.full(len(x), i % 2) for i, x in enumerate(X)]
     esn = ESNClassifier(5, learn="none")
-    with pytest.warns(InputWarning, match=r"each of the 6 sequences.*pass \[t\[0\] for t in y\]") as found:
+    with pytest.warns(
+        InputWarning, match=r"each of the 6 sequences.*SeriesClassifier with \[t\[0\] for t in y\] as y"
+    ) as found:
         esn.fit(X, y)
     assert found[0].filename == __file__
-    with pytest.warns(InputWarning, match=r"pass \{name: t\[0\] for name, t in y.items\(\)\}"):
+    with pytest.warns(InputWarning, match=r"SeriesClassifier with \{name: t\[0\] for name, t in y.items\(\)\}"):
         esn.fit(dict(enumerate(X)), dict(enumerate(y)))
     lengths = np.array([len(x) for x in X])
-    with pytest.warns(InputWarning, match=r"pass y\[numpy.cumsum\(lengths\) - lengths\]"):
+    with pytest.warns(InputWarning, match=r"SeriesClassifier with y\[numpy.cumsum\(lengths\) - lengths\]"):
         esn.fit(np.concatenate(X), np.concatenate(y), lengths=lengths)
     index = pd.MultiIndex.from_tuples([(i, t) for i, x in enumerate(X) for t in range(len(x))], names=["cycle", "t"])
     panel, labels = pd.DataFrame(np.concatenate(X), index, ["a", "b"]), pd.Series(np.concatenate(y), index)
-    with pytest.warns(InputWarning, match=r"pass y.groupby\(level=0\).first\(\)"):
+    with pytest.warns(InputWarning, match=r"SeriesClassifier with y.groupby\(level=0\).first\(\)"):
         esn.fit(panel, labels)
-    with pytest.warns(InputWarning, match=r"pass y.groupby\(X\['id'\]\).first\(\)"):
+    with pytest.warns(InputWarning, match=r"SeriesClassifier with y.groupby\(X\['id'\]\).first\(\)"):
         esn.fit(panel.rename_axis(["id", "t"]).reset_index(), labels.to_numpy())
     with pytest.warns(InputWarning, match="each of the 6 sequences"):
         StackedClassifier([ESNClassifier(5, learn="none")] * 2, joint_epochs=1).fit(X, y)
-    esn.fit(panel, labels.groupby(level=0).first())  # warnings are errors in tests
+    SeriesClassifier(5).fit(panel, labels.groupby(level=0).first())  # as advised; warnings are errors in tests
+    SeriesClassifier(5).fit(X, [t[0] for t in y])
     y[0][0] = 1
     esn.fit(X, y)
     esn.fit(X[1:5], y[1:5])

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, StackedClassifier
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, SeriesClassifier, StackedClassifier
 from echolearn.exceptions import PoorFitWarning, PoorScoreWarning
 from echolearn.fitting.advice.scores import warn_of_poor_labels
 from echolearn.metrics import permutation_importance
@@ -89,7 +89,7 @@ def test_swapped_arguments_are_recognised(classifier, regressor):
     for esn, y in ((classifier, NAMES), (regressor, ECHO), (regressor, ECHO[:, None])):
         with pytest.raises(ValueError, match=r"X and y are swapped: y has the 2 features.*score\(X, y\)"):
             esn.score(y, X)
-    whole = ESNClassifier(10, learn="none").fit([X[:20], X[20:40], X[40:60]] * 4, ["a", "b", "a"] * 4)
+    whole = SeriesClassifier(10).fit([X[:20], X[20:40], X[40:60]] * 4, ["a", "b", "a"] * 4)
     with pytest.raises(ValueError, match="X and y are swapped"):
         whole.score(["a", "b"], [X[:20], X[20:40]])
     layer = ESNRegressor(5, learn="none")

@@ -29,19 +29,14 @@ DATA = Dataset(
 RESERVOIR = Reservoir.random(2, 7, connections=3, input_scaling=0.5, bias_scaling=0.1, leak=(0.2, 0.9), random_state=0)
 
 
-@pytest.mark.parametrize(
-    "task", [Task(), Task(washout=2, direct=False), Task(pooling="mean"), Task(pooling=3)], ids=str
-)
+@pytest.mark.parametrize("task", [Task(), Task(washout=2, direct=False)], ids=str)
 def test_derivatives_are_those_of_the_cross_entropy(task):
-    y = DATA.y if task.pooling is None else [labels[-1] for labels in DATA.y]
-    data = Dataset(X, y, 4, task.pooling is None, np.dtype(float))
     rng = np.random.default_rng(0)
-    parts = task.pooling if isinstance(task.pooling, int) else 1
-    V = rng.normal(size=(parts * (7 + 2 * task.direct) + 1, 4))
-    found = entropy_gradient(RESERVOIR, task, V, data.batch(range(len(X))))
+    V = rng.normal(size=(7 + 2 * task.direct + 1, 4))
+    found = entropy_gradient(RESERVOIR, task, V, DATA.batch(range(len(X))))
 
     def loss(V=V, **weights):
-        return found.n * softmax.cross_entropy(RESERVOIR.with_weights(**weights), data, task, V)
+        return found.n * softmax.cross_entropy(RESERVOIR.with_weights(**weights), DATA, task, V)
 
     assert found.loss == pytest.approx(loss(), rel=1e-12)
     for name, value in {**RESERVOIR.weights(), "V": V}.items():
@@ -230,10 +225,6 @@ def test_settings_without_refinement(without):
     assert ESNClassifier(**grouped({**HOW, **without})).fit(X, LABELS).refinement_ == []
 
 
-def test_one_label_per_sequence_is_not_refined():
-    assert ESNClassifier(**grouped(HOW)).fit(*toys.rising()).refinement_ == []
-
-
 def test_an_interrupted_refinement_resumes_to_the_same_bits(tmp_path, monkeypatch):
     straight = ESNClassifier(**grouped(HOW)).fit(X, LABELS)
     end_epoch, ended = CrossEntropyObjective.end_epoch, []
@@ -254,16 +245,14 @@ def test_an_interrupted_refinement_resumes_to_the_same_bits(tmp_path, monkeypatc
     assert resumed.refinement_ == straight.refinement_
 
 
-@pytest.mark.parametrize("task", [Task(), Task(washout=2, direct=False), Task(pooling="mean"), Task(pooling=3)])
+@pytest.mark.parametrize("task", [Task(), Task(washout=2, direct=False)])
 def test_derivatives_of_weighted_targets_are_those_of_the_weighted_cross_entropy(task):
     rng = np.random.default_rng(0)
-    y = DATA.y if task.pooling is None else [labels[-1] for labels in DATA.y]
-    w = [rng.choice([0.0, 0.5, 3.0], size=np.shape(labels)) for labels in y]
+    w = [rng.choice([0.0, 0.5, 3.0], size=np.shape(labels)) for labels in DATA.y]
     w[0] = np.ones_like(w[0])
-    marked = [np.where(c > 0, labels, -1) for c, labels in zip(w, y, strict=True)]
-    data = Dataset(X, marked, 4, task.pooling is None, np.dtype(float), weights=w)
-    parts = task.pooling if isinstance(task.pooling, int) else 1
-    V = rng.normal(size=(parts * (7 + 2 * task.direct) + 1, 4))
+    marked = [np.where(c > 0, labels, -1) for c, labels in zip(w, DATA.y, strict=True)]
+    data = Dataset(X, marked, 4, True, np.dtype(float), weights=w)
+    V = rng.normal(size=(7 + 2 * task.direct + 1, 4))
     found = entropy_gradient(RESERVOIR, task, V, data.batch(range(len(X))))
     assert found.n == pytest.approx(data.target_weights(task.washout).sum())
 

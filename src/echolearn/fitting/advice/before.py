@@ -144,7 +144,8 @@ def warn_of_whole_labels(entries: Sequence[Target], given: Sequences) -> None:
         return
     warn_user(
         f"y has one label per step, but the same one at all steps of each of the {len(labels)} sequences. If each "
-        f"sequence has one label, use SeriesClassifier and pass {_first_labels(given.form, given.kind)}.",
+        f"sequence has one label, fit a SeriesClassifier with {_first_labels(given.form, given.kind)} as y: it answers "
+        "once for a whole sequence.",
         InputWarning,
     )
 
