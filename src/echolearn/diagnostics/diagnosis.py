@@ -170,7 +170,7 @@ def diagnose(esn: Estimator, X: SequencesLike, y: SequencesLike, *, lengths: Arr
     if not np.concatenate(outcome.weights).any():
         raise ValueError("y has no target after the washout; there is nothing to diagnose. Give longer sequences.")
     case = _Case(esn, labelled, outcome.error(loss), outcome.trivial_error(loss))
-    looks = STEP_INSPECTIONS if esn.per_step_ else SERIES_INSPECTIONS
+    looks = INSPECTIONS if esn.per_step_ else SERIES_INSPECTIONS
     found = [finding for look in looks for finding in look(case)]
     return Diagnosis(_summary(case), ordered(found))
 
@@ -433,14 +433,5 @@ def _learning(case: _Case) -> Iterator[Finding]:
 
 
 Inspection = Callable[[_Case], Iterator[Finding]]
-STEP_INSPECTIONS: tuple[Inspection, ...] = (
-    _baselines,
-    _starts,
-    _fitting,
-    _units,
-    _memory,
-    _inputs,
-    _classes,
-    _learning,
-)
+INSPECTIONS: tuple[Inspection, ...] = (_baselines, _starts, _fitting, _units, _memory, _inputs, _classes, _learning)
 SERIES_INSPECTIONS: tuple[Inspection, ...] = (_baselines, _inputs, _classes)
