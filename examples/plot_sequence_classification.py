@@ -112,8 +112,8 @@ plt.show()
 
 # %%
 # The mean position of the pen hardly says more than chance. The mean of the states knows the order of the points, and
-# confuses some directions and figures. The last state has forgotten most of the gesture, and means over parts of time
-# depend on where in the figure a gesture starts. The summary makes almost no errors: besides the mean it has the
+# confuses mainly the directions of the bow. The last state has forgotten most of the gesture, and means over parts of
+# time depend on where in the figure a gesture starts. The summary makes almost no errors: besides the mean it has the
 # deviation and the extremes of every unit, and how long its states were above each of several thresholds.
 #
 # Limits
