@@ -118,7 +118,7 @@ class ModelViews:
     def _fitted_facts(self) -> FittedFacts:
         if not hasattr(self, "model_"):
             return []
-        return network_facts(self.model_.network, self.model_.history, self.model_.settings.get("learn"))
+        return network_facts(self.model_.network, self.model_.history, self.model_.settings.get("learn", "none"))
 
 
 class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, GroupedSettings):

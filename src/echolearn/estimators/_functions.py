@@ -199,8 +199,8 @@ def stream(
     steps, (_, network) = ([], ("", model)) if alone else _taken_apart(model)
     if not isinstance(network, (ESNClassifier, ESNRegressor)):
         raise TypeError(
-            f"{type(network).__name__} has no stream: an ESNClassifier or ESNRegressor streams, alone or at the end of "
-            "a pipeline."
+            f"{type(network).__name__} has no stream; ESNClassifier and ESNRegressor have one, also at the end of a "
+            "Pipeline."
         )
     for _, step in steps:
         transformer_parts(_inner(step))  # refuses those whose answer to one frame may depend on others
