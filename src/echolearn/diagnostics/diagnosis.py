@@ -155,7 +155,7 @@ def diagnose(esn: Estimator, X: SequencesLike, y: SequencesLike, *, lengths: Arr
     if not np.concatenate(outcome.weights).any():
         raise ValueError("y has no target after the washout; there is nothing to diagnose. Give longer sequences.")
     case = _Case(esn, labelled, outcome.error(loss), outcome.trivial_error(loss))
-    looks = INSPECTIONS if esn.per_step_ else SERIES_INSPECTIONS
+    looks = STEP_INSPECTIONS if esn.per_step_ else SERIES_INSPECTIONS
     found = [finding for look in looks for finding in look(case)]
     return Diagnosis(_summary(case), sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
