@@ -11,7 +11,7 @@ from aeon.classification.convolution_based import MiniRocketClassifier
 from aeon.datasets import load_classification
 from reservoir_computing.modules import RC_model
 
-from echolearn import ESNClassifier
+from echolearn import SeriesClassifier
 
 Sequences = list[np.ndarray]
 Data = tuple[Sequences, np.ndarray, Sequences, np.ndarray]  # to train on and to test on; classes as numbers
@@ -81,7 +81,7 @@ def padded(X: Sequences, longest: int) -> np.ndarray:
 def ours(data: Data, seed: int) -> int:
     """Return the errors of our classifier as it comes."""
     X, y, X_test, y_test = data
-    return int((ESNClassifier(random_state=seed).fit(X, y).predict(X_test) != y_test).sum())
+    return int((SeriesClassifier(random_state=seed).fit(X, y).predict(X_test) != y_test).sum())
 
 
 def minirocket(data: Data, seed: int) -> int:
@@ -114,7 +114,7 @@ def compile_first() -> None:
 
 
 METHODS: dict[str, Callable[[Data, int], int]] = {
-    "ESNClassifier()": ours,
+    "SeriesClassifier()": ours,
     "MiniRocket": minirocket,
     FOR_SEVERAL: model_space,
 }

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 import results
-from echolearn import ESNClassifier, ESNRegressor
+from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier
 
 Row = dict[str, Any]  # work, method, values (one per seed), seconds (of each), unit, and what it was made from
 Part = tuple[list[Row], list[Row]]  # rows, and goals: work, asked, seen, reached
@@ -66,8 +66,8 @@ def compile_first() -> None:
     """Fit something small, so that no clock sees a compilation."""
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(30, 1)) for _ in range(12)]
+    SeriesClassifier(10).fit(X, np.arange(12) % 2).predict(X)
     for learn in ("none", "both"):
-        ESNClassifier(10, learn=learn, epochs=1).fit(X, np.arange(12) % 2).predict(X)
         ESNClassifier(10, learn=learn, epochs=1).fit(X, [x[:, 0] > 0 for x in X]).predict(X)
         ESNRegressor(10, learn=learn, epochs=1).fit(X[0], X[0][:, 0]).predict(X[1])
 

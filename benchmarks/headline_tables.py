@@ -3,6 +3,7 @@
 import statistics
 
 from contest_tables import contest_rows
+from results import FORMER_METHODS
 from table_text import load, markdown, table
 
 
@@ -41,10 +42,11 @@ def _contest(seconds=60):
 
 
 def _sequences():
-    medians = {"ESNClassifier()": {}, "MiniRocket": {}}
+    medians = {"SeriesClassifier()": {}, "MiniRocket": {}}
     for row in load("defaults")["parts"]["sequences"]["rows"]:
-        if row["method"] in medians and row["unit"] == "errors":
-            medians[row["method"]][row["work"]] = row["median"]
+        method = FORMER_METHODS.get(row["method"], row["method"])
+        if method in medians and row["unit"] == "errors":
+            medians[method][row["work"]] = row["median"]
     ours, theirs = medians.values()
     both = sorted(set(ours) & set(theirs))
     sums = [sum(side[name] for name in both) for side in (ours, theirs)]

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from echolearn import ESNClassifier
+from echolearn import SeriesClassifier
 
 plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
 
@@ -42,8 +42,8 @@ def record(gesture):
 labels = rng.choice(NAMES, 560)
 X = [record(name) for name in labels]
 train, test = slice(0, 160), slice(160, None)
-esn = ESNClassifier(100).fit(X[train], labels[train])
-answers = esn.predict(X[test])
+model = SeriesClassifier(100).fit(X[train], labels[train])
+answers = model.predict(X[test])
 table = confusion_matrix(labels[test], answers, labels=NAMES)
 right = np.trace(table) / table.sum()
 print(f"{right:.1%} of {table.sum()} new recordings are right")
@@ -81,9 +81,9 @@ matrix.set_title(f"{right:.0%} of {table.sum()} new recordings are right")
 plt.show()
 
 # %%
-# The order of movements, "left" against "right", is hardly ever confused. With one label per recording, the readout
-# receives a summary of the states over time (their mean, deviation, extremes and more), and the states depend on the
-# order of the inputs. The weights of such a network are not learned. Most errors are between one long push and two
+# The order of movements, "left" against "right", is hardly ever confused. The readout of a `SeriesClassifier` receives
+# a summary of the states over time (their mean, deviation, extremes and more), and the states depend on the order of
+# the inputs. Only the readout is learned. Most errors are between one long push and two
 # short taps.
 #
 # Limits

@@ -65,7 +65,7 @@ def test_models_that_are_not_ready_are_refused(tmp_path):
         echolearn.save(make_pipeline(STANDARD, ESNClassifier()), tmp_path / "no")
     with pytest.raises(TypeError, match="StackedRegressor has no stream"):
         echolearn.stream(make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES))
-    with pytest.raises(TypeError, match="SeriesRegressor has no stream: an ESNClassifier or ESNRegressor streams"):
+    with pytest.raises(TypeError, match="SeriesRegressor has no stream; ESNClassifier and ESNRegressor have one"):
         echolearn.stream(SeriesRegressor(4).fit(X, range(6)))
     with pytest.raises(TypeError, match="ESNForecaster has no stream"):
         echolearn.stream(ESNForecaster(washout=2, **grouped(SMALL)).fit(VALUES[0]))

@@ -185,13 +185,18 @@ def test_rows_of_values_that_are_as_long_as_there_are_features_are_no_steps():
     assert chosen(np.stack(EQUAL), np.full((len(EQUAL), 3), "a"), series=False) == "channels_first"  # no row of labels
 
 
-def test_labels_of_other_steps_than_any_axis_leave_time_first():
-    """So the error says that labels and steps differ, whatever the axes look like."""
+def test_labels_of_other_steps_than_any_axis_decide_nothing():
+    """The error says that labels and steps differ, whatever the axes look like."""
     X = [np.cumsum(np.random.default_rng(k).standard_normal((5, 40)), axis=1) for k in range(3)]
     labels = [np.array(["a", "b"] * 10 + ["a"])] * 3
     assert chosen(X, labels, series=False) == "time_first"
     with pytest.raises(ValueError, match=r"y\[0\] has 21 entries, but sequence 0 has 5 steps"):
         ESNClassifier(5).fit(X, labels)
+    with pytest.raises(ValueError, match=r"y\[0\] has 21 entries, but sequence 0 has 20 steps"):
+        ESNClassifier(5).fit([x.T for x in RAGGED[:3]], labels)
+    assert chosen([np.ones((3, 5)), np.ones((4, 6))], [np.array(["a"] * 5), np.array(["a"] * 6)], series=False) == (
+        "time_first"  # what has as many columns as labels, but no number of channels in common, is not turned
+    )
 
 
 # ---------------- 2-D arrays: the job of the estimator decides

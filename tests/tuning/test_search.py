@@ -137,7 +137,7 @@ def test_folds_are_of_series_in_every_layout(layout):
     np.testing.assert_array_equal(found.estimator.predict(X), expected.estimator.predict(series))
 
 
-def test_a_layout_that_is_none_is_refused_before_the_search():
+def test_a_layout_that_is_none_is_refused():
     with pytest.raises(ValueError, match="layout='turned'; expected one of"):
         tune(SeriesClassifier(5, layout="turned"), RISING_X, RISING)
 

@@ -105,16 +105,14 @@ def _layout_of_cases(X: Sequence[Array], y: object, series: bool) -> str:
             return "time_first"
         if last:
             return "channels_first"
-        if not _may_be_rows(y):
-            return "time_first"  # labels of other steps than X has: they are refused
     rows, columns = ({shape[axis] for shape in shapes} for axis in (0, 1))
     if len(rows) > 1 or len(columns) > 1:
         return "channels_first" if len(rows) == 1 else "time_first"
     A, B = shapes[0]
-    if B <= 1 or A <= 1:
-        return "time_first" if B <= 1 else "channels_first"  # one step each is no time
     if not series:
         return "time_first"  # targets of whole series, or of other steps than X has: they are refused
+    if A == 1 < B:
+        return "channels_first"  # one step each is no time
     along_first, along_last = has_padding(X, 1), has_padding(X, 2)
     if A >= B and (along_first or not along_last):
         return "time_first"

@@ -19,9 +19,8 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
 from echolearn.display.progress import Bar, clock, show_line
-from echolearn.fitting.settings import RULES
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.layouts import choose_layout
+from echolearn.sequences.layouts import LAYOUTS, choose_layout
 from echolearn.sequences.opening import open_sequences, unpack
 from echolearn.sequences.targets import open_targets
 from echolearn.tuning._backtest import backtest
@@ -35,7 +34,7 @@ from echolearn.tuning._space import (
     pipeline_prefix,
     suggested,
 )
-from echolearn.validation import check_each, check_integer, check_pair, check_path
+from echolearn.validation import check_integer, check_pair, check_path
 
 if TYPE_CHECKING:
     import optuna
@@ -251,10 +250,10 @@ def _described(value: object) -> str:
 
 def _layout_of(estimator: BaseEstimator, data: Part) -> str:
     """Return which axis of X is time, as a fit of the estimator reads it. A Pipeline reads time first."""
-    if not hasattr(estimator, "layout"):
-        return "time_first"
-    check_each({"layout": estimator.layout}, RULES)
-    return choose_layout(unpack(data[0]), data[1], estimator.layout, series=answers_per_series(estimator))
+    layout = getattr(estimator, "layout", None)
+    if layout not in LAYOUTS:
+        return "time_first"  # there is none, or the first fit refuses it
+    return choose_layout(unpack(data[0]), data[1], layout, series=answers_per_series(estimator))
 
 
 def _stops_early(estimator: BaseEstimator) -> bool:
