@@ -43,9 +43,9 @@ class DeepESNClassifier(StepClassifier):
         More data need less.
     leak : (float, float), default=(0.03, 0.63)
         Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
-    angle : float, default=3.141592653589793
-        The largest angle by which pairs of units turn at every step, in radians; they are drawn evenly, for seven pairs
-        of ten. Angles are for sharp memory, leaks for long memory. They are learned.
+    angle : float, default=1.0
+        The largest angle by which pairs of units turn at every step, in radians. Angles are drawn evenly, for half of
+        the pairs, and learned. They are for sharp memory, leaks for long memory.
     standardize : bool, default=True
         Whether each feature is shifted and scaled to mean 0 and standard deviation 1 over the training data.
     missing : {"error", "carry", "mean"}, default="error"
@@ -126,7 +126,7 @@ class DeepESNClassifier(StepClassifier):
         bidirectional: bool = False,
         dropout: float = 0.1,
         leak: tuple[float, float] = (0.03, 0.63),
-        angle: float = np.pi,
+        angle: float = 1.0,
         standardize: bool = True,
         missing: str = "error",
         readout: str = "softmax",
@@ -209,7 +209,7 @@ class DeepESNRegressor(StepRegressor):
         The share of entries that are left out at random while learning.
     leak : (float, float), default=(0.03, 0.63)
         Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
-    angle : float, default=3.141592653589793
+    angle : float, default=1.0
         The largest angle by which pairs of units turn at every step, in radians. Angles are learned.
     standardize : bool, default=True
         Whether each feature is shifted and scaled to mean 0 and standard deviation 1 over the training data.
@@ -277,7 +277,7 @@ class DeepESNRegressor(StepRegressor):
         bidirectional: bool = False,
         dropout: float = 0.0,
         leak: tuple[float, float] = (0.03, 0.63),
-        angle: float = np.pi,
+        angle: float = 1.0,
         standardize: bool = True,
         missing: str = "error",
         ridge: str | ArrayLike = "auto",

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from echolearn.display.progress import clock
-from echolearn.estimators import ESNClassifier
+from echolearn.estimators import DeepESNClassifier, ESNClassifier
 from echolearn.fitting.parameters import flat_settings, merged_settings
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
@@ -50,6 +50,9 @@ FULL_EPOCHS = 40
 # 1 x 300 beat 3 x 100. There are two networks at least, as one would be the column of single networks again.
 ENSEMBLE_UNITS = 250
 MIN_ENSEMBLE = 2
+# Pairs of units in each of six layers that have about as many weights as one layer of N units and its readout, in units
+# of sqrt(N): 96 units for N = 500.
+HALF_DEEP_UNITS = 2.15
 SCORE_VERSION = 1  # raised when a level counts otherwise, so that kept scores are computed again
 
 
@@ -71,8 +74,10 @@ class Plan:
     paper: Settings = field(default_factory=dict)  # replace the paper's in its columns
     ours: Settings = field(default_factory=dict)  # replace our defaults; `ensemble` in the columns of ensembles only
 
-    def estimator(self, cell: Cell) -> ESNClassifier:
+    def estimator(self, cell: Cell) -> StateClassifier:
         column = COLUMNS[cell.column]
+        if column.deep:
+            return DeepESNClassifier(2 * max(1, round(HALF_DEEP_UNITS * cell.units**0.5)), random_state=cell.seed)
         changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
         if not column.paper:
             networks = {"ensemble": max(MIN_ENSEMBLE, round(cell.units / ENSEMBLE_UNITS))}
@@ -101,7 +106,9 @@ class Plan:
             raise ValueError("[ours] ensemble=1: the columns of ensembles would be those of single networks again; "
                              "leave them out of the columns.")  # fmt: skip
         for cell in self.cells():
-            check_parameters(flat_settings(self.estimator(cell)))
+            estimator = self.estimator(cell)
+            if isinstance(estimator, ESNClassifier):
+                check_parameters(flat_settings(estimator))
 
 
 def plan_of(

@@ -93,13 +93,15 @@ LEVELS: dict[str, Level] = {
 @dataclass(frozen=True)
 class Column:
     """A column: its name in two lines for the table's head, and one for text. It has the paper's settings or, without
-    `paper`, our defaults, with `changes`; an ensemble is one of networks that answer by their mean."""
+    `paper`, our defaults, with `changes`; an ensemble is one of networks that answer by their mean; a deep network has
+    about as many weights as one layer of the row's units."""
 
     short: str
     long: str
     paper: bool
     changes: Mapping[str, Any]
     ensemble: bool = False
+    deep: bool = False
 
     @property
     def head(self) -> str:
@@ -121,6 +123,7 @@ COLUMNS: dict[str, Column] = {
     "W_Wrec_full": Column("W+W_rec\nwhole", "W and W_rec learned, whole sequence", True, _learned("both", None)),
     "esn_ours": Column("fixed,\nours", "fixed, our defaults", False, FIXED),
     "ours": Column("learned,\nours", "learned, our defaults", False, {}),
+    "deep": Column("deep,\nours", "deep, our defaults", False, {}, deep=True),
     "esn_ours_ensemble": Column("fixed,\nensemble", "ensemble, fixed, our defaults", False, FIXED, ensemble=True),
     "ours_ensemble": Column("learned,\nensemble", "ensemble, learned, our defaults", False, {}, ensemble=True),
 }
@@ -130,6 +133,7 @@ COLUMNS: dict[str, Column] = {
 GAINS = {
     "relative_gain": ("esn", "W_Wrec_m3", "gain,\nm=3"),
     "relative_gain_ours": ("esn_ours", "ours", "gain,\nours"),
+    "relative_gain_deep": ("esn_ours", "deep", "gain,\ndeep"),
     "relative_gain_ours_ensemble": ("esn_ours_ensemble", "ours_ensemble", "gain,\nensemble"),
 }
 PAPER_HEAD = ["units", "fixed ESN", "W m=1", "W+W_rec m=1", "W+W_rec m=3", "gain"]
@@ -138,9 +142,9 @@ CSV_HEAD = ["units", "column", "test_error", "test_error_deviation", "valid_erro
             "processor_seconds", "frames_per_second", "peak_memory_mb", "spectral_radius", "epochs", "seeds",
             "timit_paper_test_error"]  # fmt: skip
 GAIN_NOTE = (
-    "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` to "
-    "`fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the outputs of one network "
-    "per about 250 units, of two at least)."
+    "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` and "
+    "`deep, ours` to `fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the outputs "
+    "of one network per about 250 units, of two at least)."
 )
 
 

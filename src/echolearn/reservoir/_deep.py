@@ -24,7 +24,7 @@ from echolearn.display.facts import counted, one_line
 from echolearn.modelfile.schema import MAX_LOGIT
 from echolearn.validation import Array
 
-TURNING_SHARE = 0.7  # of the pairs that are drawn with an angle; the others begin with 0
+TURNING_SHARE = 0.5  # of the pairs that are drawn with an angle; the others begin with 0
 
 
 @dataclass(frozen=True, eq=False)

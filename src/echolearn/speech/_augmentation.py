@@ -1,4 +1,4 @@
-"""Augmentation by vocal-tract warps: copies of utterances as if spoken with a longer or shorter vocal tract.
+"""Augmentation: utterances as if spoken with a longer or shorter vocal tract, and with stretches of time masked.
 
 A shorter vocal tract multiplies all resonances by about the same factor. With S(ω) the log spectrum over the mel axis,
 ω = 0 at the lowest and π at the highest frequency of the filter bank, a warp by the factor a is
@@ -10,20 +10,31 @@ those of the warped spectrum are linear in them:
 
     c'_j = Σ_k A_jk c_k,    A_jk = 2/π ∫ cos(k g(ω)) cos(j ω) dω    (1/π for j = 0).
 
-Differences over time and the warp can be exchanged; normalisation and the warp cannot. So warp the 13 cepstra before
-they are normalised.
+Differences over time and the warp can be exchanged. Normalisation and the warp can not: of normalised features, the
+usual deviations of cepstra take the place of those of the utterance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from echolearn.speech._audio import RATE_HZ
-from echolearn.speech._features import CEPSTRA, LIFTER, LOWEST_HZ, MEL_BANDS, Frames, from_bands, log_bands
+from echolearn.speech._features import (
+    CEPSTRA,
+    CONTEXT_FRAMES,
+    LIFTER,
+    LOWEST_HZ,
+    Frames,
+    normalised,
+    with_context,
+    with_differences,
+)
 from echolearn.validation import Array
+
+Augment = Callable[[Array, np.random.Generator], Array]  # what `augment=` of deep networks takes
 
 _PROPORTIONAL_SHARE = 0.85  # of the band, up to which frequencies are multiplied; above, a line leads to the upper end
 _INTEGRATION_POINTS = 2048  # of the integrals over the mel axis
@@ -91,95 +102,104 @@ def warp_matrix(
     return np.asarray(A * scale[:, None] / scale)
 
 
-def warped_copies(
-    cepstra: Sequence[Frames],
-    copies: int,
+def vocal_tract_warps(
     spread: float,
-    rng: np.random.Generator,
+    deviations: ArrayLike,
     *,
+    context: int = CONTEXT_FRAMES,
     low: float = LOWEST_HZ,
     high: float = RATE_HZ / 2,
     lifter: float = LIFTER,
-) -> list[Frames]:
-    """Return copies of utterances, each warped by a random factor of its own.
+) -> Augment:
+    """Return a function for `augment=` that warps normalised features as if spoken with another vocal tract.
 
     Parameters
     ----------
-    cepstra : sequence of array of shape (n_frames, n_cepstra)
-        Cepstra of each utterance, before differences, normalisation and context.
-    copies : int
-        Number of copies of each utterance. Two or three help a network that has fewer errors on its training speakers
-        than on others; more take time and add little.
     spread : float
-        The factor is drawn evenly, in logarithm, between ``1 / (1 + spread)`` and ``1 + spread``. 0.15 is
-        slightly more than the differences between adult speakers.
-    rng : numpy.random.Generator
-        The source of the factors: the same generator gives the same copies.
+        The factor is drawn evenly, in logarithm, between ``1 / (1 + spread)`` and ``1 + spread``. 0.15 is slightly more
+        than the differences between adult speakers.
+    deviations : array of shape (39,)
+        The usual standard deviation of each cepstrum and difference within an utterance, before it was normalised: a
+        warp mixes cepstra in their own units. `usual_deviations` returns them.
+    context : int, default=3
+        The number of frames that stand side by side in a row, as in `with_context`.
     low, high, lifter : float
         As in `warp_matrix`.
 
     Returns
     -------
-    list of array of shape (n_frames, n_cepstra), float32
-        One warped copy of every utterance, in their order, then the next copy of every utterance, and so on, without
-        the originals. The labels of the copies are those of the utterances, repeated `copies` times.
+    callable
+        From features (n_frames, 39 context), normalised per utterance, and a generator, to warped ones.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> utterances = [rng.standard_normal((30, 13)), rng.standard_normal((20, 13))]
-    >>> [len(c) for c in warped_copies(utterances, 2, 0.1, rng)]
-    [30, 20, 30, 20]
+    >>> import numpy as np
+    >>> warp = vocal_tract_warps(0.1, np.ones(39))
+    >>> warp(np.random.default_rng(0).standard_normal((30, 117)), np.random.default_rng(1)).shape
+    (30, 117)
     """
-    if copies < 0:
-        raise ValueError(f"copies is {copies}, expected 0 or more")
     if not 0 <= spread < np.inf:
         raise ValueError(f"spread is {spread}, expected 0 or more, such as 0.1")
-    widths = {c.shape[1] for c in cepstra}
-    if len(widths) > 1:
-        raise ValueError(f"utterances have {sorted(widths)} cepstra per frame; expected the same number in all")
+    units = np.asarray(deviations, np.float64).reshape(3, -1)
     factors = (1 + spread) ** np.linspace(-1, 1, FACTOR_STEPS)
-    drawn = rng.integers(FACTOR_STEPS, size=(copies, len(cepstra)))
-    width = widths.pop() if widths else CEPSTRA
-    matrices = {
-        k: warp_matrix(factors[k], cepstra=width, low=low, high=high, lifter=lifter).T.astype(np.float32)
-        for k in np.unique(drawn).tolist()
-    }
-    return [
-        np.asarray(c, np.float32) @ matrices[k] for row in drawn for c, k in zip(cepstra, row.tolist(), strict=True)
-    ]
+    warps = [warp_matrix(f, cepstra=units.shape[1], low=low, high=high, lifter=lifter).T for f in factors]
+    matrices = [(units[:, :, None] * warp).astype(np.float32) for warp in warps]  # (3, 13, 13) each
+
+    def warp(x: Array, rng: np.random.Generator) -> Array:
+        middle = np.hsplit(np.asarray(x, np.float32), context)[context // 2]
+        blocks = middle.reshape(len(x), 3, -1).transpose(1, 0, 2) @ matrices[int(rng.integers(FACTOR_STEPS))]
+        return with_context(normalised(blocks.transpose(1, 0, 2).reshape(len(x), -1)), context)
+
+    return warp
 
 
-def warped_bands(bands: Frames, factor: float) -> Frames:
-    """Return the log mel bands of a warped spectrum, interpolated linearly between the centres of the bands."""
-    bottom, top = mel(LOWEST_HZ), mel(RATE_HZ / 2)
-    centres = bottom + (top - bottom) * np.arange(1, MEL_BANDS + 1) / (MEL_BANDS + 1)
-    sources = mel(warped_frequency(700.0 * np.expm1(centres / 1127.0), 1 / factor))
-    at = np.clip(np.interp(sources, centres, np.arange(MEL_BANDS)), 0, MEL_BANDS - 1)
-    below = np.minimum(at.astype(int), MEL_BANDS - 2)
-    share = (at - below).astype(np.float32)
-    return np.asarray(bands[:, below] * (1 - share) + bands[:, below + 1] * share, dtype=np.float32)
-
-
-def warped_mfcc(samples: NDArray[np.float32], factor: float) -> Frames:
-    """Return the MFCC of audio as if spoken with another vocal tract: `mfcc` of warped mel bands.
-
-    It requires kaldi-native-fbank (`pip install 'echolearn[speech]'`).
+def usual_deviations(cepstra: Sequence[Frames]) -> Array:
+    """Return the standard deviation of cepstra and their differences within an utterance, for `vocal_tract_warps`.
 
     Parameters
     ----------
-    samples : array of shape (n_samples,)
-        The audio at 16 kHz on the 16-bit scale, as `read_audio` returns it.
-    factor : float
-        The factor by which resonances move: 1.1 moves a formant at 1000 Hz to 1100 Hz.
+    cepstra : sequence of array of shape (n_frames, 13)
+        Cepstra of some utterances, before differences and normalisation.
 
     Returns
     -------
-    array of shape (n_frames, 13), float32
-        The features in the form of `mfcc`, and equal to them with ``factor=1``. The energy is that of the audio. All 23
-        bands are warped before 13 coefficients are computed, so the warp is more accurate than by `warp_matrix`.
+    array of shape (39,)
+        The root of the mean variance.
     """
-    if not 0 < factor < np.inf:
-        raise ValueError(f"factor is {factor}, expected a positive number such as 0.9 or 1.1")
-    energy, bands = log_bands(samples)
-    return from_bands(energy, warped_bands(bands, factor))
+    return np.asarray(
+        np.sqrt(np.mean([with_differences(np.asarray(c, np.float32)).var(axis=0) for c in cepstra], axis=0))
+    )
+
+
+def time_masks(count: int = 2, steps: int = 15) -> Augment:
+    """Return a function for `augment=` that sets stretches of time to 0, the mean of normalised features.
+
+    Parameters
+    ----------
+    count : int, default=2
+        The number of stretches in each sequence.
+    steps : int, default=15
+        The length of a stretch is drawn evenly between 0 and this number of steps.
+
+    Returns
+    -------
+    callable
+        From a sequence (n_steps, n_features) and a generator to the masked sequence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> masked = time_masks(1, 5)(np.ones((40, 2)), np.random.default_rng(0))
+    >>> int((masked == 0).all(axis=1).sum()) <= 5
+    True
+    """
+
+    def mask(x: Array, rng: np.random.Generator) -> Array:
+        masked = np.array(x)
+        for _ in range(count):
+            length = min(int(rng.integers(steps + 1)), len(x))
+            begin = int(rng.integers(len(x) - length + 1))
+            masked[begin : begin + length] = 0
+        return masked
+
+    return mask

@@ -154,8 +154,8 @@ class Muon:
 def orthogonalized(matrices: Weights) -> Weights:
     """Return matrices with about the same singular vectors and singular values near 1.
 
-    Each step of a Newton-Schulz iteration applies a polynomial a s + b s³ + c s⁵ to the singular values s. Those from 1 %
-    of the largest on end within 0.73 to 1.27. Matrices of one shape are multiplied together.
+    Each step of a Newton-Schulz iteration applies a polynomial a s + b s³ + c s⁵ to the singular values s. Those from
+    1 % of the largest on end within 0.73 to 1.27. Matrices of one shape are multiplied together.
     """
     found: Weights = {}
     for shape in sorted({value.shape for value in matrices.values()}):
