@@ -143,8 +143,8 @@ CSV_HEAD = ["units", "column", "test_error", "test_error_deviation", "valid_erro
             "timit_paper_test_error"]  # fmt: skip
 GAIN_NOTE = (
     "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` and "
-    "`deep, ours` to `fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the outputs "
-    "of one network per about 250 units, of two at least)."
+    "`deep, ours` to `fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the "
+    "outputs of one network per about 250 units, of two at least)."
 )
 
 
