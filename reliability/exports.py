@@ -143,6 +143,7 @@ def _deep_settings(some: Callable[..., Any], kind: str) -> dict[str, Any]:
         "bidirectional": some(False, False, True),
         "random_state": some(*range(10)),
         "dtype": some("float32", "float64"),
+        "ridge": some(0.1, 1.0),
         "epochs": 1,
     }
     return settings | ({"readout": some("softmax", "ridge")} if kind == "deep labels" else {})

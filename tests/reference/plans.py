@@ -148,7 +148,11 @@ def _features(stack: Stack, inputs: Array, start: Array, how: Arithmetic) -> Arr
             new = turn * (H[t + 1] if t < last else first) + drive[t]
             H[t, ~forward] = new[~forward]
         states = np.hstack([H.real, H.imag]).astype(how.dtype)
-        x = x + how.dense(block.W_out)(np.maximum(states + block.b.astype(how.dtype), 0)) + block.b_out.astype(how.dtype)
+        x = (
+            x
+            + how.dense(block.W_out)(np.maximum(states + block.b.astype(how.dtype), 0))
+            + block.b_out.astype(how.dtype)
+        )
     return np.maximum(_normalized(x) + stack.c.astype(how.dtype), 0)
 
 

@@ -166,6 +166,7 @@ class DeepCode:
     def __post_init__(self) -> None:
         self.C = self.deep.stacks[0].units
         self.layers = len(self.deep.stacks[0].blocks)
+        self._layer = ""  # the function of a layer, from `step` on
         self.draft.tokens |= {
             "A": self.draft.sum_type(max(self.deep.n_in, len(self.deep.U))),
             "ROOT": "sqrtf" if self.draft.real == "float" else "sqrt",
@@ -176,7 +177,8 @@ class DeepCode:
         draft, deep, C, state = self.draft, self.deep, self.C, self.draft.state
         state.add(draft.real, "h", deep.units, "states of all layers")
         state.add(draft.real, "x1", draft.input_width, "inputs")
-        b_0, c = (draft.add_real(name, [getattr(stack, name) for stack in deep.stacks]) for name in ("b_0", "c"))
+        b_0 = draft.add_real("b_0", np.stack([stack.b_0 for stack in deep.stacks]))
+        c = draft.add_real("c", np.stack([stack.c for stack in deep.stacks]))
         first = self._product("W_0", [stack.W_0 for stack in deep.stacks], "s->x1", "s->x", number="k")
         self._layer = self._layer_function()
         intercept = draft.add_real("intercept", deep.intercept)
@@ -199,9 +201,11 @@ class DeepCode:
         """Return the function of a layer."""
         draft, C = self.draft, self.C
         blocks = [block for stack in self.deep.stacks for block in stack.blocks]
-        names = {name: draft.add_real(name, [getattr(b, name) for b in blocks]) for name in ("re", "im", "gain", "b")}
+        names = {
+            name: draft.add_real(name, np.stack([getattr(block, name) for block in blocks]))
+            for name in ("re", "im", "gain", "b", "b_out")
+        }
         drive = self._product("W_in", [block.W_in for block in blocks], "s->z", "s->u", number="k")
-        names["b_out"] = draft.add_real("b_out", [block.b_out for block in blocks])
         add = self._product("W_out", [block.W_out for block in blocks], "s->z", "s->x", number="k")
         tokens = {"UNITS": str(C), "PAIRS": str(C // 2), "DRIVE": drive, "ADD": add, **names}
         return fill_in(NETWORK_TEMPLATES["deep layer"], tokens)
@@ -227,7 +231,7 @@ class DeepCode:
         state.add(real, "z", C, "work space")
         state.add(real, "u", C, "work space")
         if self.draft.whole:
-            state.add("float", "p_scale", 0, "and its scale")
+            state.add("float", "p_scale", 0, "the scale of p")
             state.add("short", "p", max(self.deep.n_in, len(self.deep.U)), "inputs of a product in 16 bits")
 
     def functions(self) -> list[str]:
