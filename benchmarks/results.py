@@ -25,7 +25,7 @@ PACKAGES = (
 )
 ESTIMATORS = (
     *("ESNClassifier", "ESNRegressor", "ESNForecaster", "SeriesClassifier", "SeriesRegressor"),
-    *("StackedClassifier", "StackedRegressor"),
+    *("DeepESNClassifier", "DeepESNRegressor"),
 )
 # Settings that estimators no longer have, with the value, as text, that stands for what they do now.
 FORMER = {"plasticity": "None", "noise": "0.0", "pooling": "'auto'"}

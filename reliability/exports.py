@@ -15,6 +15,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from echolearn import (
+    DeepESNClassifier,
+    DeepESNRegressor,
     ESNClassifier,
     ESNForecaster,
     ESNRegressor,
     FrameWise,
     SeriesClassifier,
     SeriesRegressor,
-    StackedClassifier,
-    StackedRegressor,
     save,
 )
 from echolearn.exceptions import ExportError
@@ -52,7 +53,7 @@ FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-pedantic", 
 SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 KINDS = (
     *("labels", "values", "label sets", "series labels", "series values", "series label sets", "forecast"),
-    *("stack of labels", "stack of values", "pipeline"),
+    *("deep labels", "deep values", "pipeline"),
 )
 FORMATS = ("ONNX", "ONNX, step by step", "C", "NumPy", "NumPy, step by step", "NumPy, streams side by side")
 IN_BROWSER = ("browser", "browser, step by step")
@@ -103,6 +104,8 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     if kind.startswith("series"):
         settings |= {"dtype": some("float32", "float64"), "washout": some(0, 3), "ridge": some("auto", 1.0), **missing}
         return settings | ({} if kind == "series values" else {"readout": some("softmax", "ridge")})
+    if kind.startswith("deep"):
+        return _deep_settings(some, kind) | missing
     settings |= {
         "learn": "none",
         "activation": some("tanh", "tanh", "sigmoid", "relu", "identity"),
@@ -119,8 +122,6 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     if kind == "forecast":
         return settings
     settings |= missing
-    if kind.startswith("stack"):
-        return settings | {"learn": "both", "epochs": 1, "missing": "error"}
     settings |= {"topology": some("random", "ring", "orthogonal"), "bidirectional": some(False, False, True)}
     if not settings["bidirectional"]:
         settings["feedback"] = some(False, False, True)
@@ -131,6 +132,21 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     if kind == "pipeline":
         settings["missing"] = "error"
     return settings
+
+
+def _deep_settings(some: Callable[..., Any], kind: str) -> dict[str, Any]:
+    """Return random settings of a deep network, which is learned for one epoch."""
+    settings = {
+        "units": some(2, 6, 12, 32),
+        "layers": some(1, 2, 3, 5),
+        "ensemble": some(1, 1, 2, 3),
+        "bidirectional": some(False, False, True),
+        "random_state": some(*range(10)),
+        "dtype": some("float32", "float64"),
+        "ridge": some(0.1, 1.0),
+        "epochs": 1,
+    }
+    return settings | ({"readout": some("softmax", "ridge")} if kind == "deep labels" else {})
 
 
 def _targets(rng: np.random.Generator, kind: str, X: list[np.ndarray], outputs: int) -> Any:
@@ -159,11 +175,10 @@ def _model(rng: np.random.Generator, kind: str, settings: dict[str, Any]) -> Any
     of_values = "values" in kind
     if kind.startswith("series"):
         return (SeriesRegressor if of_values else SeriesClassifier)(**settings)
+    if kind.startswith("deep"):
+        return (DeepESNRegressor if of_values else DeepESNClassifier)(**settings)
     kind_of_network = ESNRegressor if of_values else ESNClassifier
     network = kind_of_network(**grouped_settings(settings, kind_of_network))
-    if kind.startswith("stack"):
-        sees = str(rng.choice(["output", "output+input", "output+hidden"]))
-        return (StackedRegressor if of_values else StackedClassifier)([network, network], joint_epochs=0, sees=sees)
     if kind == "pipeline":
         steps = [StandardScaler(), RobustScaler(), MinMaxScaler(clip=True), PCA(whiten=bool(rng.integers(2)))]
         return make_pipeline(*(FrameWise(steps[i]) for i in rng.permutation(4)[:2]), network)

@@ -15,7 +15,6 @@ from test_structure import expect_none
 # Small modules with one importer that stay apart, and why.
 APART = {
     "cli/configuration.py",  # files of settings and what --set says, beside the options
-    "export/c/weights.py",  # the importer would have more than 450 lines
     "gradients/as_printed.py",  # the formulas as the paper prints them, beside the exact ones
     "speech/_synthetic/sentences.py",  # words: data
 }

@@ -10,7 +10,7 @@ import numpy as np
 from echolearn.export.c.weights import MAX_WEIGHTS, quantize_entries, quantize_rows, quantize_vectors
 from echolearn.runtime._layers import softmax
 from echolearn.runtime._opening import decode, encode
-from echolearn.runtime._plan import Layer, Plan, Sparse, Summary
+from echolearn.runtime._plan import Deep, Layer, Plan, Sparse, Stack, Summary
 from echolearn.validation import Array
 
 Product = Callable[[Array], Array]  # from rows (K, n) to rows (K, m)
@@ -61,17 +61,12 @@ def evaluate(plan: Plan, X: Array, numbers: str | None = None) -> Array:
     """
     how = Arithmetic(numbers or plan.precision)
     source = encode(plan.inputs, X).astype(how.dtype)
-    x = source
-    for layer in plan.layers[:-1]:
-        H, Y = run_layer(layer, x, how)
-        assert layer.passing is not None
-        Y = softmax(Y) if layer.softmax else Y
-        beside = {"": [], "input": [source], "hidden": [H]}[layer.passing.beside]
-        x = np.hstack([Y * layer.passing.scale.astype(how.dtype), *beside])
+    if isinstance(plan.network, Deep):
+        return decode(plan.answer, run_deep(plan.network, source, how))
     if plan.summary is None:
-        Y = run_layer(plan.top, x, how)[1]
+        Y = run_layer(plan.layer, source, how)[1]
     else:
-        Y = _summary_outputs(plan.top, plan.summary, x, how)
+        Y = _summary_outputs(plan.layer, plan.summary, source, how)
     return decode(plan.answer, Y)
 
 
@@ -81,7 +76,7 @@ def forecast(plan: Plan, X: Array, steps: int) -> Array:
     X without rows continues the training series.
     """
     assert plan.series_dims is not None
-    layer, how = plan.top, Arithmetic(plan.precision)
+    layer, how = plan.layer, Arithmetic(plan.precision)
     h, value = layer.initial_state, np.zeros(plan.series_dims)
     given = list(encode(plan.inputs, X))
     if not given:
@@ -126,6 +121,43 @@ def _states(layer: Layer, x: Array, how: Arithmetic, start: Array | None) -> Arr
             y = readout(h, x[t : t + 1])
             y = softmax(y) if layer.softmax else y
     return H
+
+
+def run_deep(deep: Deep, x: Array, how: Arithmetic, start: Array | None = None) -> Array:
+    """Return the outputs (steps, n_out), or (1, n_out), of a deep network; start: the states of all layers before."""
+    h = np.zeros(deep.units, how.dtype) if start is None else start.astype(how.dtype)
+    states = np.split(h, len(deep.stacks))
+    q = np.hstack([_features(stack, x, before, how) for stack, before in zip(deep.stacks, states, strict=True)])
+    q = q.mean(axis=0, keepdims=True) if deep.pooled else q
+    return how.dense(deep.U)(q) + deep.intercept.astype(how.dtype)
+
+
+def _features(stack: Stack, inputs: Array, start: Array, how: Arithmetic) -> Array:
+    """Return the features (steps, C) of a stack: pairs of states are complex numbers that turn (reservoir/_deep.py)."""
+    m = stack.units // 2
+    x = how.dense(stack.W_0)(inputs) + stack.b_0.astype(how.dtype)
+    for block, before in zip(stack.blocks, np.split(start, len(stack.blocks)), strict=True):
+        U = how.dense(block.W_in)(_normalized(x))
+        turn, gain = (block.re + 1j * block.im).astype(np.result_type(how.dtype, 1j)), block.gain.astype(how.dtype)
+        drive, first = gain * (U[:, :m] + 1j * U[:, m:]), before[:m] + 1j * before[m:]
+        forward, last = np.arange(m) < m - stack.backward_pairs, len(x) - 1
+        H = np.empty_like(drive)
+        for t in range(len(x)):
+            H[t] = turn * (H[t - 1] if t else first) + drive[t]
+        for t in range(last, -1, -1) if stack.backward_pairs else ():
+            new = turn * (H[t + 1] if t < last else first) + drive[t]
+            H[t, ~forward] = new[~forward]
+        states = np.hstack([H.real, H.imag]).astype(how.dtype)
+        x = (
+            x
+            + how.dense(block.W_out)(np.maximum(states + block.b.astype(how.dtype), 0))
+            + block.b_out.astype(how.dtype)
+        )
+    return np.maximum(_normalized(x) + stack.c.astype(how.dtype), 0)
+
+
+def _normalized(x: Array) -> Array:
+    return np.asarray(x / np.sqrt((x * x).mean(axis=1, keepdims=True) + x.dtype.type(1e-5)))
 
 
 def activate(name: str, z: Array) -> Array:

@@ -94,9 +94,9 @@ def test_memory_is_said_in_the_first_lines(some):
     text = c_header(some[0].plan)
     constants, state = map(int, re.search(r"constants: (\d+) bytes; one esn_state: (\d+) bytes", text).groups())
     assert text.index("constants") < 300
-    W, N, n_out = some[0].plan.top.W, 20, 3
-    weights = W.size + len(some[0].plan.top.W_rec.data) + 2 * N + (N + 3 + 1) * n_out
-    indices = len(some[0].plan.top.W_rec.data) + N // 4 + 1  # of every weight, and of every four units
+    W, N, n_out = some[0].plan.layer.W, 20, 3
+    weights = W.size + len(some[0].plan.layer.W_rec.data) + 2 * N + (N + 3 + 1) * n_out
+    indices = len(some[0].plan.layer.W_rec.data) + N // 4 + 1  # of every weight, and of every four units
     scales = 3 * 3 if "mean_rest" in text else 2 * 3
     assert constants == 4 * (weights + scales) + 2 * indices
     assert state == 4 * (N + N + 3 + n_out)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.runtime._layers import Floats, Product, RunningLayers
+from echolearn.runtime._layers import Floats, Product, running_network
 from echolearn.runtime._opening import decode, encode
 from echolearn.runtime._plan import Plan, Sparse
 from echolearn.validation import Array
@@ -127,6 +127,6 @@ def _scaled(product: Product, scales: Array) -> Product:
 
 def answers_in(plan: Plan, X: Array, numbers: str) -> Array:
     """Return the answers of a plan to one sequence X (steps, features), computed in these numbers."""
-    layers = RunningLayers(plan, WholeNumbers(numbers) if numbers in MAX_WEIGHTS else Floats(numbers))
-    Y, _ = layers.outputs(encode(plan.inputs, X).astype(layers.dtype))
+    network = running_network(plan, WholeNumbers(numbers) if numbers in MAX_WEIGHTS else Floats(numbers))
+    Y, _ = network.outputs_of(encode(plan.inputs, X).astype(network.dtype), network.start(), plan.summary)
     return decode(plan.answer, Y)

@@ -87,7 +87,7 @@ static inline void $N_add_product(const $R *a, const $R *x, $R *out, int rows, i
             out[j] += now * row[j];
     }
 }
-
+//// recurrent products
 /* z += W_rec h; units come in groups of four, of which group g has the columns start[g] to start[g + 1] of four weights
    each; w[4 p + k] is that of unit 4 g + k from unit from[4 p + k] (0 where it has fewer than its neighbours) */
 static inline void $N_add_recurrent(const $S *start, const $I *from, const $R *w, const $R *h, $R *z, int groups)
@@ -139,7 +139,7 @@ static inline void $N_add_product(const $Q *a, const float *scales, const short 
         out[i] += (float)sum * (scale * scales[i]);
     }
 }
-
+//// whole recurrent products
 /* z += W_rec h; units come in groups of four, of which group g has the columns start[g] to start[g + 1] of four weights
    each; scales[4 g + k] w[4 p + k] is that of unit 4 g + k from unit from[4 p + k] (0 where it has fewer) */
 static inline void $N_add_recurrent(const $S *start, const $I *from, const $Q *w, const float *scales, const short *q,
@@ -161,6 +161,64 @@ static inline void $N_add_recurrent(const $S *start, const $I *from, const $Q *w
         z[3] += (float)sum3 * (scale * scales[3]);
     }
 }
+//// deep parts
+/* z = x / rms(x); four sums at once, because a processor adds the next number before the last is done */
+static inline void $N_normalize(const $R *x, $R *z, int n)
+{
+    $R sum[4] = {0, 0, 0, 0}, factor;
+    int i;
+    for (i = 0; i + 4 <= n; i += 4) {
+        sum[0] += x[i] * x[i];
+        sum[1] += x[i + 1] * x[i + 1];
+        sum[2] += x[i + 2] * x[i + 2];
+        sum[3] += x[i + 3] * x[i + 3];
+    }
+    for (; i < n; i++)
+        sum[0] += x[i] * x[i];
+    factor = 1 / $ROOT(((sum[0] + sum[1]) + (sum[2] + sum[3])) / ($R)n + ($R)$EPSILON);
+    for (i = 0; i < n; i++)
+        z[i] = x[i] * factor;
+}
+
+/* out = relu(h + b) */
+static inline void $N_rectify(const $R *h, const $R *b, $R *out, int n)
+{
+    int i;
+    for (i = 0; i < n; i++) {
+        const $R sum = h[i] + b[i];
+        out[i] = sum < 0 ? 0 : sum;
+    }
+}
+//// deep layer
+/* layer k: its states turn in pairs (i, $PAIRS + i) and decay, and their rectified image is added to s->x */
+static inline void $N_layer($N_state *s, int k)
+{
+    const $R *re = $re + k * $PAIRS, *im = $im + k * $PAIRS, *gain = $gain + k * $PAIRS;
+    $R *h = s->h + k * $UNITS, *g = h + $PAIRS;
+    int i;
+    $N_normalize(s->x, s->z, $UNITS);
+    for (i = 0; i < $UNITS; i++)
+        s->u[i] = 0;
+$DRIVE    for (i = 0; i < $PAIRS; i++) {
+        const $R first = h[i];
+        h[i] = re[i] * first - im[i] * g[i] + gain[i] * s->u[i];
+        g[i] = im[i] * first + re[i] * g[i] + gain[i] * s->u[$PAIRS + i];
+    }
+    $N_rectify(h, $b + k * $UNITS, s->z, $UNITS);
+    for (i = 0; i < $UNITS; i++)
+        s->x[i] += $b_out[k * $UNITS + i];
+$ADD}
+//// deep step
+    int k, layer;
+    for (k = 0; k < $STACKS; k++) {
+        $N_copy($b_0 + k * $UNITS, s->x, $UNITS);
+$FIRST        for (layer = 0; layer < $LAYERS; layer++)
+            $N_layer(s, k * $LAYERS + layer);
+        $N_normalize(s->x, s->z, $UNITS);
+        $N_rectify(s->z, $c + k * $UNITS, s->f + k * $UNITS, $UNITS);
+    }
+    $N_copy($INTERCEPT, s->y, $OUTPUTS);
+$READOUT
 //// exp float
 /* exp of x from -87 to 0, at most 3e-7 of itself from the truth: x = n log 2 + r, and 2^n is made of its bits */
 static inline float $N_exp(float x)

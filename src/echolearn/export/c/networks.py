@@ -1,0 +1,245 @@
+"""One step of a network in C: eq. 1 with its readout (`LayerCode`), or the layers of a deep network (`DeepCode`).
+
+A step leads from the inputs in s->x1 to the outputs in s->y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from echolearn.export.c.draft import INTEGER_TYPES, NETWORK_TEMPLATES, Draft, indented
+from echolearn.export.c.text import fill_in, smallest_unsigned
+from echolearn.export.c.weights import (
+    UNITS_PER_GROUP,
+    in_groups,
+    is_rather_dense,
+    padded,
+    quantize_entries,
+)
+from echolearn.runtime._layers import RMS_EPSILON
+from echolearn.runtime._plan import Deep, Layer, Resumption
+from echolearn.validation import Array
+
+EXPRESSIONS = {
+    "tanh": "$N_tanh(z[i])",
+    "sigmoid": "($R)0.5 + ($R)0.5 * $N_tanh(z[i])",
+    "relu": "z[i] < 0 ? 0 : z[i]",
+    "identity": "z[i]",
+}
+
+
+class NetworkCode(Protocol):
+    """What a header needs of a network, in the order in which constants and fields are added."""
+
+    def step(self) -> str:
+        """Return the statements of one step; constants and fields that they use are added."""
+
+    def add_work_space(self) -> None:
+        """Add the fields that nothing outside of a step reads."""
+
+    def functions(self) -> list[str]:
+        """Return the functions that the statements of a step call."""
+
+    def begin(self, word: str, end: Resumption | None) -> str:
+        """Return what sets the states before a sequence; end: where the training series ended; word: for names."""
+
+
+def network_code(draft: Draft) -> NetworkCode:
+    """Return what writes the network of a plan."""
+    network = draft.plan.network
+    return DeepCode(draft, network) if isinstance(network, Deep) else LayerCode(draft, network)
+
+
+@dataclass
+class LayerCode:
+    """A reservoir with its readout."""
+
+    draft: Draft
+    layer: Layer
+
+    def __post_init__(self) -> None:
+        layer = self.layer
+        self.draft.tokens |= {
+            "A": self.draft.sum_type(max(layer.units, layer.n_in, layer.n_out)),
+            "S": smallest_unsigned(layer.W_rec.indptr),
+            "I": smallest_unsigned(np.array(layer.units)),
+        }
+
+    def step(self) -> str:
+        """Return the statements of one step."""
+        draft, layer, N, n_out = self.draft, self.layer, self.layer.units, self.layer.n_out
+        inputs, states = ("s->p", "s->p_scale"), ("s->q1", "s->q1_scale")
+        draft.state.add(draft.real, "h1", N, "states of layer 1")
+        draft.state.add(draft.real, "x1", draft.input_width, "inputs of layer 1")
+        bias = draft.add_real("bias1", np.append(layer.bias, np.zeros(padded(N) - N)))
+        text = f"    /* layer 1 */\n    $N_copy({bias}, s->z, {padded(N)});\n"
+        rounding = f"    s->p_scale = $N_round(s->x1, s->p, {layer.n_in});\n" if draft.whole else ""
+        text += rounding + draft.product("W1", layer.W, "s->x1", "s->z", rounded=inputs)
+        text += self._recurrent(states)
+        if layer.W_fb is not None:
+            draft.state.add(draft.real, "fed", n_out, "the last outputs, fed back")
+            if draft.whole:
+                text += f"    s->p_scale = $N_round(s->fed, s->p, {n_out});\n"
+            text += draft.product("W_fb1", layer.W_fb, "s->fed", "s->z", rounded=inputs)
+            text += rounding if len(layer.U_inputs) else ""
+        text += f"    $N_update_{layer.activation}({draft.add_real('leak1', layer.leak)}, s->z, s->h1, {N});\n"
+        text += self._rounded_states()
+        text += f"    $N_copy({draft.add_real('intercept1', layer.intercept)}, s->y, {n_out});\n"
+        text += draft.product("U1", layer.U_states, "s->h1", "s->y", rounded=states)
+        if len(layer.U_inputs):
+            text += draft.product("U_inputs1", layer.U_inputs, "s->x1", "s->y", rounded=inputs)
+        draft.state.add(draft.real, "y", n_out, "outputs")
+        return text + self._feed_back()
+
+    def _recurrent(self, states: tuple[str, str]) -> str:
+        """Return the call that adds W_rec h to z."""
+        draft, W_rec = self.draft, self.layer.W_rec
+        if len(W_rec.data) == 0:
+            return ""
+        if is_rather_dense(W_rec):
+            return draft.product("W_rec1", W_rec.dense().T, "s->h1", "s->z", rounded=states)
+        groups = in_groups(W_rec)
+        count = len(groups.start) - 1
+        start = draft.constants.add("start1", groups.start, draft.tokens["S"])
+        places = draft.constants.add("from1", groups.arrange(W_rec.indices), draft.tokens["I"])
+        if not draft.whole:
+            w = draft.add_real("W_rec1", groups.arrange(W_rec.data))
+            return f"    $N_add_recurrent({start}, {places}, {w}, s->h1, s->z, {count});\n"
+        weights, scales = quantize_entries(W_rec, draft.numbers)
+        w = draft.constants.add("W_rec1", groups.arrange(weights), INTEGER_TYPES[draft.numbers])
+        filled = np.append(scales, np.zeros(count * UNITS_PER_GROUP - self.layer.units))
+        call = ", ".join([start, places, w, draft.add_real("W_rec1_scales", filled), *states])
+        return f"    $N_add_recurrent({call}, s->z, {count});\n"
+
+    def _rounded_states(self) -> str:
+        return f"    s->q1_scale = $N_round(s->h1, s->q1, {self.layer.units});\n" if self.draft.whole else ""
+
+    def _feed_back(self) -> str:
+        if self.layer.W_fb is None:
+            return ""
+        softmax = f"    $N_softmax(s->fed, {self.layer.n_out});\n" if self.layer.softmax else ""
+        return f"    $N_copy(s->y, s->fed, {self.layer.n_out});\n{softmax}"
+
+    def add_work_space(self) -> None:
+        """Add z, and the numbers that are rounded to 16 bits."""
+        state, layer = self.draft.state, self.layer
+        state.add(self.draft.real, "z", padded(layer.units), "work space")
+        if self.draft.whole:
+            state.add("float", "p_scale", 0, "and its scale")
+            state.add("float", "q1_scale", 0, "and the scale of q1")
+            state.add("short", "q1", layer.units, "h1 in 16 bits")
+            widest = max(layer.n_in, 0 if layer.W_fb is None else layer.n_out)
+            state.add("short", "p", widest, "inputs in 16 bits")
+
+    def functions(self) -> list[str]:
+        """Return the functions of products, and that which updates states by the activation."""
+        f, real = self.layer.activation, self.draft.real
+        curved = f in ("tanh", "sigmoid")
+        kind = "whole " if self.draft.whole else ""
+        names = [*([f"tanh {real}"] if curved else []), "copy", f"{kind}products", f"{kind}recurrent products"]
+        limits = NETWORK_TEMPLATES["limits"] if real == "float" and curved else ""
+        # what brings z between -8 and 8, in loops of their own: compilers then use vectors for these and for the rest
+        preparation = (NETWORK_TEMPLATES["half"] if f == "sigmoid" else "") + limits
+        update = fill_in(NETWORK_TEMPLATES["update"], {"F": f, "E": EXPRESSIONS[f], "PREPARATION": preparation})
+        return [*(NETWORK_TEMPLATES[name] for name in names), update]
+
+    def begin(self, word: str, end: Resumption | None) -> str:
+        """Return what sets the states."""
+        h = self.layer.initial_state if end is None else end.state
+        return self.draft.set_field("h1", h, f"{word}_h1") + self._rounded_states()
+
+
+@dataclass
+class DeepCode:
+    """A deep network.
+
+    All layers of all stacks have the same shapes (modelfile/schema.py), so that their weights are one array after
+    another and one function serves them all: a compiler knows the sizes of its loops and uses vectors.
+    """
+
+    draft: Draft
+    deep: Deep
+
+    def __post_init__(self) -> None:
+        self.C = self.deep.stacks[0].units
+        self.layers = len(self.deep.stacks[0].blocks)
+        self._layer = ""  # the function of a layer, from `step` on
+        self.draft.tokens |= {
+            "A": self.draft.sum_type(max(self.deep.n_in, len(self.deep.U))),
+            "ROOT": "sqrtf" if self.draft.real == "float" else "sqrt",
+        }
+
+    def step(self) -> str:
+        """Return the statements of one step."""
+        draft, deep, C, state = self.draft, self.deep, self.C, self.draft.state
+        state.add(draft.real, "h", deep.units, "states of all layers")
+        state.add(draft.real, "x1", draft.input_width, "inputs")
+        b_0 = draft.add_real("b_0", np.stack([stack.b_0 for stack in deep.stacks]))
+        c = draft.add_real("c", np.stack([stack.c for stack in deep.stacks]))
+        first = self._product("W_0", [stack.W_0 for stack in deep.stacks], "s->x1", "s->x", number="k")
+        self._layer = self._layer_function()
+        intercept = draft.add_real("intercept", deep.intercept)
+        readout = self._product("U", [deep.U], "s->f", "s->y", number="")
+        state.add(draft.real, "y", deep.n_out, "outputs")
+        tokens = {
+            "STACKS": str(len(deep.stacks)),
+            "LAYERS": str(self.layers),
+            "UNITS": str(C),
+            "OUTPUTS": str(deep.n_out),
+            "FIRST": indented(first),
+            "READOUT": readout.rstrip("\n"),
+            "INTERCEPT": intercept,
+            "b_0": b_0,
+            "c": c,
+        }
+        return fill_in(NETWORK_TEMPLATES["deep step"], tokens)
+
+    def _layer_function(self) -> str:
+        """Return the function of a layer."""
+        draft, C = self.draft, self.C
+        blocks = [block for stack in self.deep.stacks for block in stack.blocks]
+        names = {
+            name: draft.add_real(name, np.stack([getattr(block, name) for block in blocks]))
+            for name in ("re", "im", "gain", "b", "b_out")
+        }
+        drive = self._product("W_in", [block.W_in for block in blocks], "s->z", "s->u", number="k")
+        add = self._product("W_out", [block.W_out for block in blocks], "s->z", "s->x", number="k")
+        tokens = {"UNITS": str(C), "PAIRS": str(C // 2), "DRIVE": drive, "ADD": add, **names}
+        return fill_in(NETWORK_TEMPLATES["deep layer"], tokens)
+
+    def _product(self, name: str, matrices: list[Array], x: str, out: str, *, number: str) -> str:
+        """Return what adds x @ matrices[number] to out; number: the name of an int, "" for the first."""
+        stored = np.stack(matrices)
+        rows, columns = stored.shape[1:]
+        weights, *scales = self.draft.add_matrices(name, stored)
+        if number:
+            weights = f"{weights} + (long){number} * {rows * columns}"
+            scales = [f"{scale} + {number} * {columns}" for scale in scales]
+        if not scales:
+            return f"    $N_add_product({weights}, {x}, {out}, {rows}, {columns});\n"
+        call = ", ".join([weights, *scales, "s->p", "s->p_scale", out])
+        return f"    s->p_scale = $N_round({x}, s->p, {rows});\n    $N_add_product({call}, {columns}, {rows});\n"
+
+    def add_work_space(self) -> None:
+        """Add what passes through the layers, their features, and the numbers that are rounded to 16 bits."""
+        state, real, C = self.draft.state, self.draft.real, self.C
+        state.add(real, "f", len(self.deep.U), "features for the readout")
+        state.add(real, "x", C, "what passes through all layers")
+        state.add(real, "z", C, "work space")
+        state.add(real, "u", C, "work space")
+        if self.draft.whole:
+            state.add("float", "p_scale", 0, "the scale of p")
+            state.add("short", "p", max(self.deep.n_in, len(self.deep.U)), "inputs of a product in 16 bits")
+
+    def functions(self) -> list[str]:
+        """Return the functions of products, normalisation, rectification, and that of a layer."""
+        names = ["copy", "whole products" if self.draft.whole else "products", "deep parts"]
+        parts = [NETWORK_TEMPLATES[name] for name in names]
+        return [fill_in(part, {"EPSILON": str(RMS_EPSILON)}) for part in parts] + [self._layer]
+
+    def begin(self, word: str, end: Resumption | None) -> str:
+        """Return what sets the states."""
+        return self.draft.set_field("h", np.zeros(self.deep.units) if end is None else end.state, f"{word}_h")
