@@ -44,7 +44,7 @@ _COMPARED: dict[str, Callable[[Plan], object]] = {
     "their numbers of outputs are": lambda plan: plan.answer.n_out,
     "their answers are": lambda plan: plan.answer.output,
     "their classes are": lambda plan: plan.answer.names,
-    "one answer per step (True) or per sequence (False):": lambda plan: plan.summary is None,
+    "one answer per step (True) or per sequence (False):": lambda plan: plan.per_step,
     "whether they are forecasters:": lambda plan: plan.series_dims is not None,
 }
 
@@ -118,7 +118,7 @@ def page_model(name: str, model: BaseEstimator | Recognizer) -> PageModel:
         kept = np.linspace(0, len(residuals) - 1, min(len(residuals), MAX_RESIDUALS)).round().astype(int)
         extra["residuals"] = pack_array(np.asarray(residuals, np.float64)[kept], "f4")
     plan = plan_of(model)
-    if plan.summary is None and names_states(plan.answer.names) and hears_sound(plan.n_features):
+    if plan.per_step and names_states(plan.answer.names) and hears_sound(plan.n_features):
         extra["speech"] = network_payload(plan.answer.names, plan.n_features)
     return PageModel(name, plan, extra)
 
