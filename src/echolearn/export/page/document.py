@@ -34,7 +34,7 @@ from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import load_any
 
 ASSETS = resources.files("echolearn.export.page") / "assets"
-FIRST_SCRIPTS = ("engine.js", "interface.js", "drawing.js", "views.js")  # then the views by name, then LAST_SCRIPT
+FIRST_SCRIPTS = ("engine.js", "deep.js", "interface.js", "drawing.js", "views.js")  # then the views by name, then LAST_SCRIPT
 LAST_SCRIPT = "start.js"
 EXTRA_SCRIPTS = {"speech_": "speech"}  # scripts with such a name, and EXTRA.css, are for models with such an extra only
 MAX_TABLE_BYTES = 500_000
