@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class NodeTab:
 
     def goto(self, uri: str) -> None:
         """Open the page of a file."""
-        self._page = uri.removeprefix("file://")
+        self._page = unquote(urlsplit(uri).path)
 
     def wait_for_selector(self, *args: object, **options: object) -> None:
         """Return at once: the scripts of the page run anew whenever a function is evaluated."""

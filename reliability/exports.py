@@ -2,8 +2,9 @@
 
     python -m reliability.exports [networks] [seed] [deep]
 
-With "deep", all networks are deep ones. Without a Chromium, pages run in Node. Every network is fitted to small random sequences, exported to every format that takes it, and asked the same frames.
+Every network is fitted to small random sequences, exported to every format that takes it, and asked the same frames.
 The relative difference is the largest one over the largest answer. A refusal must name the estimator or an option.
+With "deep", all networks are deep, and the figures are not kept. Pages run in Node where there is no Chromium.
 """
 
 from __future__ import annotations
@@ -399,12 +400,12 @@ def main() -> None:
     deep = "deep" in sys.argv[1:]
     given = [int(word) for word in sys.argv[1:] if word != "deep"]
     networks, seed = (*given, *(200, 1)[len(given) :])
-    kinds, name = (DEEP_KINDS, "exports_deep") if deep else (KINDS, "exports")
     with page_tab() as tab, tempfile.TemporaryDirectory() as folder:
         put_page(tab, [PageModel("first", draw(np.random.default_rng(seed)).plan)], Path(folder))
-        rows, counts = compare(networks, seed, tab, kinds)
+        rows, counts = compare(networks, seed, tab, DEEP_KINDS if deep else KINDS)
     show(f"{networks} random networks", ("networks", "refused", "beyond 1e-5", "largest"), rows)
-    keep(name, {"networks": networks, "seed": seed, "formats": rows, "kinds": dict(counts)})
+    if not deep:
+        keep("exports", {"networks": networks, "seed": seed, "formats": rows, "kinds": dict(counts)})
 
 
 if __name__ == "__main__":

@@ -391,6 +391,32 @@ def test_networks_and_features_that_need_the_whole_utterance(opened, wholes, fol
     assert tokens(tab) == [recognised(path, folder / "spoken.wav", "--level", "phones")["phones"]]
 
 
+LISTENED = """async (packed) => {
+    const [model] = echolearn.models, listener = await echolearn.speech.Listener.of(model);
+    const X = echolearn.unpack(packed).values, rows = [];
+    for (let t = 0; t < X.length; t += model.inputs) rows.push(X.subarray(t, t + model.inputs));
+    listener.take(rows);
+    listener.finish();
+    const { frames, states, leaks, probabilities, streams } = listener;
+    return [streams, leaks, Array.from(states.row(frames - 1)), Array.from(probabilities.row(frames - 1))];
+}"""
+
+
+@pytest.mark.parametrize("name", ["both directions", "deep"])
+def test_a_listener_keeps_states_and_posteriors(node, wholes, folder, name):
+    """In Node, which hears nothing: rows of features in; states as bytes, the fastest units first."""
+    model, page = wholes[name].model, folder / f"{name}.html"
+    page.write_text(build_page(open_models(folder / f"{name}.safetensors")).html, encoding="utf-8")
+    node.goto(page.as_uri())
+    x = toyspeech.corpus().part("train")[0][0].astype(np.float64)
+    streams, leaks, states, posteriors = node.evaluate(LISTENED, pack_array(x))
+    assert streams == (name == "deep")
+    np.testing.assert_allclose(posteriors, model.predict_proba(x)[-1], atol=1e-5)
+    assert leaks == sorted(leaks, reverse=True)
+    last = np.clip(128 + np.round(127 * model.states(x)[-1]), 1, 255)
+    assert np.abs(np.sort(states) - np.sort(last)).max() <= 1
+
+
 def test_a_network_without_a_decoder_shows_the_likeliest_phones(opened, folder, spoken):
     path = folder / "states.safetensors"
     toyspeech.network().save(path)

@@ -279,9 +279,11 @@ def test_first_answer_within_a_second(show):
     assert tab.evaluate("echolearn.startedAfter") < 1000
 
 
-TEXTS = """() => new Promise((done) => setTimeout(() => done([
-    document.documentElement.dataset.ready, document.getElementById("top").textContent, document.getElementById("view").textContent
-]), 300))"""  # what is drawn later would fail until then
+TEXTS = """async () => {
+    await new Promise((done) => setTimeout(done, 300)); // what is drawn later would fail until then
+    const text = (id) => document.getElementById(id).textContent;
+    return [document.documentElement.dataset.ready, text("top"), text("view")];
+}"""
 
 
 @pytest.mark.parametrize("kind", ["steps", "series", "both directions"])

@@ -34,8 +34,8 @@ from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import load_any
 
 ASSETS = resources.files("echolearn.export.page") / "assets"
-FIRST_SCRIPTS = ("engine.js", "deep.js", "interface.js", "drawing.js", "views.js")  # then the views by name, then LAST_SCRIPT
-LAST_SCRIPT = "start.js"
+FIRST_SCRIPTS = ("engine.js", "deep.js", "interface.js", "drawing.js", "views.js")
+LAST_SCRIPT = "start.js"  # between them are the views, by name
 EXTRA_SCRIPTS = {"speech_": "speech"}  # scripts with such a name, and EXTRA.css, are for models with such an extra only
 MAX_TABLE_BYTES = 500_000
 MAX_RESIDUALS = 2000  # of a forecaster that a page draws its interval from
