@@ -1,13 +1,16 @@
-"""A Chromium without a window for pages of models, and the answers of models in it."""
+"""A Chromium without a window for pages of models, or Node, and the answers of models in it."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -44,6 +47,38 @@ def browser(*arguments: str) -> Iterator[Any]:
             yield opened
         finally:
             opened.close()
+
+
+class NodeTab:
+    """A page in Node instead of a browser: its scripts run, and elements keep their text but are not drawn."""
+
+    def __init__(self) -> None:
+        self._page = ""
+
+    def goto(self, uri: str) -> None:
+        """Open the page of a file."""
+        self._page = unquote(urlsplit(uri).path)
+
+    def wait_for_selector(self, *args: object, **options: object) -> None:
+        """Return at once: the scripts of the page run anew whenever a function is evaluated."""
+
+    def evaluate(self, function: str, argument: object = None) -> Any:
+        """Return the value of a function in the page; its argument and its value are JSON."""
+        command = ["node", str(Path(__file__).with_name("page_in_node.js")), self._page]
+        done = subprocess.run(command, input=json.dumps([function, argument]), capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr[-2000:])
+        return json.loads(done.stdout)
+
+
+@contextmanager
+def page_tab() -> Iterator[Any]:
+    """Open a tab of a Chromium, or of Node where there is none."""
+    if find_chromium() is None:
+        yield NodeTab()
+        return
+    with browser() as opened:
+        yield opened.new_page()
 
 
 def put_page(tab: Any, models: Sequence[PageModel], folder: Path) -> Path:

@@ -126,6 +126,9 @@ def onnx_graphs(run: Run) -> Any:
 def payload(page: str) -> Any:
     """The data in a page for the browser: what stands in scripts that are not code."""
     page = page.replace('"pooling":null', '"summary":null')  # its former name
+    page = (
+        page.replace('"layers":[{', '"network":{').replace('"passing":null,', "").replace('}],"summary"', '},"summary"')
+    )
     return re.findall(r'<script[^>]*type="application/[^>]*>(.*?)</script>', page, re.S) or page
 
 

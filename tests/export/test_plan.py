@@ -32,6 +32,9 @@ def test_a_plan_means_what_the_model_answers():
         exported.regressor(dtype="float64"),
         SeriesClassifier(20, washout=4).fit(exported.X, ["up", "down"] * 3),
         SeriesRegressor(20, dtype="float64").fit(exported.X, [v.mean(axis=0) for v in exported.VALUES]),
+        exported.deep_classifier(6, 3, ensemble=2, bidirectional=True),
+        exported.deep_regressor(leak=(0.0003, 0.01)),
+        exported.deep_classifier(labels=["up", "down"] * 3, dtype="float64"),
     ):
         drawn = exported.drawn(model)
         np.testing.assert_allclose(evaluate(drawn.plan, drawn.x), drawn.expected, rtol=2e-6, atol=2e-6)
@@ -48,15 +51,13 @@ def test_a_plan_of_a_forecaster_continues_its_series_or_another():
 def test_a_plan_cannot_be_written_to():
     plan = plan_of(exported.classifier())
     with pytest.raises(ValueError, match="read-only"):
-        plan.top.W[0, 0] = 1
+        plan.layer.W[0, 0] = 1
     with pytest.raises(AttributeError):
         plan.precision = "float64"
 
 
 def test_an_ensemble_is_one_layer_with_the_units_of_all():
-    plan = plan_of(exported.classifier(ensemble=2))
-    assert len(plan.layers) == 1
-    assert plan.units == 20
+    assert plan_of(exported.classifier(ensemble=2)).layer.units == 20
 
 
 def test_names_and_feature_names():
@@ -121,6 +122,8 @@ def test_what_has_no_plan_is_refused_by_name(make, message):
 def test_what_needs_the_end_of_a_sequence_is_refused_by_name():
     for model, message in (
         (exported.classifier(bidirectional=True), "bidirectional=True"),
+        (exported.deep_classifier(bidirectional=True), "bidirectional=True"),
+        (exported.deep_classifier(labels=["up", "down"] * 3), "DeepESNClassifier cannot .* sees whole series"),
         (SeriesClassifier(5).fit(exported.X, ["up", "down"] * 3), "SeriesClassifier cannot .* sees whole series"),
         (SeriesRegressor(5).fit(exported.X, range(6)), "SeriesRegressor cannot .* sees whole series"),
     ):

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import exported
-from echolearn import ESNClassifier, ESNRegressor, StackedRegressor
+from echolearn import DeepESNRegressor, ESNClassifier
 from echolearn.exceptions import ExportError
 from echolearn.export import export_model, plan_of
 from echolearn.export.c.header import c_header
@@ -27,13 +27,14 @@ def test_the_ending_decides(tmp_path):
     assert (tmp_path / "model.onnx").read_bytes() == onnx_model(plan_of(esn), step=True)
 
 
-def test_stacks_have_the_method_too(tmp_path):
-    layer = ESNRegressor(8, epochs=1)
-    stack = StackedRegressor([layer, layer], joint_epochs=0).fit(exported.X, exported.VALUES)
-    stack.export(tmp_path / "stack.h", numbers="int16", X=exported.X[0])
-    assert "StackedRegressor" in (tmp_path / "stack.h").read_text()
+def test_deep_networks_have_the_method_too(tmp_path):
+    deep = exported.deep_regressor()
+    deep.export(tmp_path / "deep.html")
+    assert "DeepESNRegressor" in (tmp_path / "deep.html").read_text()
+    deep.export(tmp_path / "deep.h", numbers="int16", X=exported.X[0])
+    assert "DeepESNRegressor" in (tmp_path / "deep.h").read_text()
     with pytest.raises(NotFittedError):
-        StackedRegressor().export(tmp_path / "other.h")
+        DeepESNRegressor().export(tmp_path / "other.h")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """Small fitted models for tests of exports."""
 
+import warnings
+
 import numpy as np
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn import DeepESNClassifier, DeepESNRegressor, ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn.exceptions import PoorFitWarning
 from echolearn.export import plan_of
 from reliability.exports import Drawn
 from toys import grouped
@@ -25,6 +28,23 @@ def classifier(units=20, labels=LABELS, **settings):
 def regressor(units=20, **settings):
     """Return a fitted regressor of two values."""
     return ESNRegressor(units, **grouped({**FIXED, **settings})).fit(X, VALUES)
+
+
+def deep_classifier(units=8, layers=2, labels=LABELS, **settings):
+    """Return a fitted deep classifier."""
+    return _fitted(DeepESNClassifier(units, layers, epochs=1, **settings), labels)
+
+
+def deep_regressor(units=8, layers=2, values=VALUES, **settings):
+    """Return a fitted deep regressor of two values."""
+    return _fitted(DeepESNRegressor(units, layers, epochs=1, **settings), values)
+
+
+def _fitted(deep, targets):
+    """Return a deep network after one epoch, from which nobody expects good answers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PoorFitWarning)
+        return deep.fit(X, targets)
 
 
 def forecaster(**settings):

@@ -1,10 +1,21 @@
 """Small models behind the service, for tests."""
 
+import warnings
+
 import numpy as np
 from starlette.testclient import TestClient
 
 import toys
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, SeriesClassifier, SeriesRegressor
+from echolearn import (
+    DeepESNClassifier,
+    DeepESNRegressor,
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    SeriesClassifier,
+    SeriesRegressor,
+)
+from echolearn.exceptions import PoorFitWarning
 from echolearn.export.service.access import Access
 from echolearn.export.service.application import Service
 from echolearn.export.service.library import served
@@ -19,6 +30,14 @@ WAVE = np.sin(np.arange(120) / 4)
 QUESTION = {"X": X[0].tolist()}
 SMALL = {"hidden_units": 12, "connections": 3, "learn": "none", "random_state": 0}
 
+
+def deep(kind, targets, **settings):
+    """Return a deep network after one epoch, from which nobody expects good answers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PoorFitWarning)
+        return kind(8, 2, epochs=1, **settings).fit(X, targets)
+
+
 MODELS = {
     "classifier": lambda: ESNClassifier(**grouped(SMALL)).fit(X, LABELS),
     "one per series": lambda: SeriesClassifier(12).fit(X, ["up", "down"] * 3),
@@ -30,6 +49,10 @@ MODELS = {
     "values": lambda: ESNRegressor(**grouped(SMALL)).fit(X, VALUES),
     "one value": lambda: ESNRegressor(**grouped(SMALL)).fit(X, [v[:, 0] for v in VALUES]),
     "gaps": lambda: ESNRegressor(missing="carry", **grouped(SMALL)).fit(X, VALUES),
+    "deep": lambda: deep(DeepESNClassifier, LABELS),
+    "deep, values": lambda: deep(DeepESNRegressor, VALUES, ensemble=2, missing="carry"),
+    "deep, both directions": lambda: deep(DeepESNClassifier, LABELS, bidirectional=True),
+    "deep, one per series": lambda: deep(DeepESNClassifier, ["up", "down"] * 3),
     "forecaster": lambda: ESNForecaster(washout=5, method="closed_loop", **grouped(SMALL)).fit(WAVE),
 }
 

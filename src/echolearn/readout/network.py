@@ -64,6 +64,11 @@ class Network:
         return one_line(self, facts)
 
     @property
+    def N(self) -> int:
+        """The number of units."""
+        return self.reservoir.N
+
+    @property
     def per_step(self) -> bool:
         """Whether there is one answer per step; otherwise there is one per sequence."""
         return self.view.summary is None

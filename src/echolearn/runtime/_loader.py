@@ -215,10 +215,12 @@ def _deep(contents: _Contents) -> Deep:
 
 
 def _stack(contents: _Contents, k: int, backward_pairs: int) -> Stack:
-    blocks = []
+    blocks, precision = [], np.dtype(contents.settings["dtype"])
     for layer in range(1, as_count(contents.option("layers")) + 1):
         arrays = {name: contents.array(f"{k}/{layer}/{name}") for name in LAYER_TENSORS}
-        a, theta = 1 / (1 + np.exp(-np.clip(arrays.pop("alpha"), -MAX_LOGIT, MAX_LOGIT))), arrays.pop("theta")
+        # In the precision of the states, as while learning: near 1, a rounded to float32 decides on what 1 - a is.
+        alpha, theta = (arrays.pop(name).astype(precision) for name in ("alpha", "theta"))
+        a = 1 / (1 + np.exp(-np.clip(alpha, -MAX_LOGIT, MAX_LOGIT)))
         turns = {"re": a * np.cos(theta), "im": a * np.sin(theta), "gain": 1 - a}
         blocks.append(Block(**arrays, **{name: _frozen(value) for name, value in turns.items()}))
     arrays = {name: contents.array(f"{k}/{name}") for name in STACK_TENSORS}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import exported
-from echolearn import ESNForecaster, SeriesClassifier, __version__
+from echolearn import DeepESNRegressor, ESNForecaster, ESNRegressor, SeriesClassifier, __version__
 from echolearn.exceptions import ExportError
 from echolearn.export import plan_of
 from echolearn.export.onnx.graph import IR_VERSION, OPSET_VERSION, onnx_model
-from reliability.exports import difference, in_onnx, session
+from reliability.exports import difference, in_onnx, in_onnx_steps, session
 from toys import grouped
 
 onnx = pytest.importorskip("onnx")
@@ -61,7 +61,7 @@ def test_recurrent_weights_are_dense_or_gathered(connections, topology):
     model = exported.classifier(units=30, connections=connections, topology=topology)
     drawn = exported.drawn(model)
     operators = [node.op_type for node in _step_of(onnx_model(drawn.plan)).node]
-    assert ("Gather" in operators) == (drawn.plan.top.W_rec.widest * 2 < 30)
+    assert ("Gather" in operators) == (drawn.plan.layer.W_rec.widest * 2 < 30)
     assert difference(drawn, in_onnx(drawn)) < 1e-5
 
 
@@ -114,8 +114,6 @@ def test_whole_series_have_one_row_of_answers(washout):
 
 
 def test_a_step_graph_continues_where_training_ended():
-    from echolearn import ESNRegressor
-
     series = exported.X[0]
     esn = ESNRegressor(10, feedback=True, **grouped(exported.FIXED)).fit(series, exported.VALUES[0])
     running = session(onnx_model(plan_of(esn), step=True))
@@ -127,12 +125,65 @@ def test_a_step_graph_continues_where_training_ended():
     )
 
 
+def several_values(**settings):
+    return exported.deep_regressor(10, 3, **settings)
+
+
+DEEP = {
+    "labels": lambda: exported.deep_classifier(),
+    "a single pair": lambda: exported.deep_classifier(2, 1, bidirectional=True),
+    "several stacks": lambda: several_values(ensemble=3),
+    "both directions": lambda: several_values(bidirectional=True, ensemble=2, dtype="float64"),
+    "three pairs, both directions": lambda: exported.deep_classifier(6, 2, bidirectional=True, readout="ridge"),
+    "slow leaks": lambda: several_values(leak=(0.0003, 0.01)),
+    "one label per series": lambda: exported.deep_classifier(labels=["up", "down"] * 3),
+    "values per series": lambda: several_values(values=[v.mean(axis=0) for v in exported.VALUES], bidirectional=True),
+    "label sets": lambda: exported.deep_classifier(labels=[x > 100 for x in exported.X]),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_deep_networks(name):
+    drawn = exported.drawn(DEEP[name]())
+    assert difference(drawn, in_onnx(drawn)) < 2e-6
+    if drawn.plan.per_step and not drawn.plan.runs_backward:
+        assert difference(drawn, in_onnx_steps(drawn)) < 2e-6
+
+
+def test_a_deep_graph_scans_the_recurrence_alone():
+    """Products are over all steps; a Scan has one step of the pairs of a layer, in one direction."""
+    model = onnx.load_from_string(onnx_model(plan_of(exported.deep_classifier(8, 3, bidirectional=True))))
+    scans = [node for node in model.graph.node if node.op_type == "Scan"]
+    assert len(scans) == 2 * 3
+    bodies = [attribute.g for scan in scans for attribute in scan.attribute if attribute.name == "body"]
+    assert {node.op_type for body in bodies for node in body.node} == {"Add", "Gather", "Identity", "Mul"}
+
+
+def test_the_step_graph_of_a_deep_network():
+    plan = plan_of(exported.deep_classifier(8, 3, ensemble=2, dtype="float64"))
+    doubled, single = (session(onnx_model(plan, step=True, numbers=numbers)) for numbers in (None, "float32"))
+    assert described(doubled.get_inputs()) == [("x", [3], "tensor(float)"), ("state", [48], "tensor(double)")]
+    assert described(single.get_outputs())[1] == ("next_state", [48], "tensor(float)")
+
+
+def test_a_deep_step_graph_continues_where_training_ended():
+    esn = DeepESNRegressor(6, 2, ensemble=2, epochs=1).fit(exported.X[0], exported.VALUES[0])
+    running = session(onnx_model(plan_of(esn), step=True))
+    state = np.array(json.loads(running.get_modelmeta().custom_metadata_map["resumed_state"]), np.float32)
+    frame, stream = exported.X[1][0].astype(np.float32), esn.stream()
+    np.testing.assert_allclose(running.run(None, {"x": frame, "state": state})[0], stream.predict(frame), rtol=1e-5)
+
+
 def test_refusals():
     plan = plan_of(exported.classifier())
     with pytest.raises(ExportError, match="numbers='int8' cannot be exported to ONNX"):
         onnx_model(plan, numbers="int8")
     with pytest.raises(ExportError, match="bidirectional=True cannot be exported to a step graph"):
         onnx_model(plan_of(exported.classifier(bidirectional=True)), step=True)
+    with pytest.raises(ExportError, match="bidirectional=True cannot be exported to a step graph"):
+        onnx_model(plan_of(exported.deep_classifier(bidirectional=True)), step=True)
+    with pytest.raises(ExportError, match="DeepESNClassifier cannot be exported to a step graph of ONNX"):
+        onnx_model(plan_of(exported.deep_classifier(labels=["up", "down"] * 3)), step=True)
 
 
 def test_hostile_class_names_stay_names():

@@ -1,10 +1,11 @@
-"""One Chromium for all tests of pages; they are skipped where there is none."""
+"""One Chromium for all tests of pages, or Node; tests are skipped where there is none."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from reliability.browser import browser, find_chromium
+from reliability.browser import NodeTab, browser, find_chromium
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +23,11 @@ def chromium(microphone_file):
     flags = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
     with browser(*flags, f"--use-file-for-fake-audio-capture={microphone_file}") as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def node():
+    """Return a tab of Node, in which the scripts of a page run and nothing is drawn."""
+    if shutil.which("node") is None:
+        pytest.skip("there is no Node here")
+    return NodeTab()

@@ -1,4 +1,4 @@
-"""The engine of the page against the models themselves, in a real browser."""
+"""The engine of the page against the models themselves, in a real browser and in Node."""
 
 from dataclasses import replace
 
@@ -7,13 +7,13 @@ import pytest
 
 import exported
 from echolearn import (
+    DeepESNRegressor,
     ESNClassifier,
     ESNForecaster,
     ESNRegressor,
     Reservoir,
     SeriesClassifier,
     SeriesRegressor,
-    StackedClassifier,
 )
 from echolearn.export import plan_of
 from echolearn.export.page.document import PageModel, page_model
@@ -27,12 +27,14 @@ from toys import grouped
 ONE_EACH = list("abc" * 2)
 
 
-@pytest.fixture(scope="module")
-def tab(chromium, tmp_path_factory):
-    page = chromium.new_page()
+@pytest.fixture(scope="module", params=["chromium", "node"])
+def tab(request, tmp_path_factory):
+    opened = request.getfixturevalue(request.param)
+    page = opened if request.param == "node" else opened.new_page()
     put_page(page, [PageModel("first", plan_of(exported.regressor(5)))], tmp_path_factory.mktemp("page"))
     yield page
-    page.close()
+    if request.param != "node":
+        page.close()
 
 
 def packed(model):
@@ -56,9 +58,15 @@ MODELS = {
     "label sets": lambda: ESNClassifier(9, **grouped(exported.FIXED)).fit(exported.X, [x > 100 for x in exported.X]),
     "ensemble": lambda: exported.classifier(ensemble=2),
     "relu, initial state": lambda: exported.regressor(3, activation="relu", initial_state=np.array([1.0, 2.0, 3.0])),
-    "stack with hidden units": lambda: StackedClassifier(
-        [ESNClassifier(8, epochs=1), ESNClassifier(5, epochs=1)], joint_epochs=0, sees="output+hidden"
-    ).fit(exported.X, exported.LABELS),
+    "deep": lambda: exported.deep_classifier(),
+    "deep, several": lambda: exported.deep_regressor(6, 3, ensemble=3, dtype="float64"),
+    "deep, slow leaks": lambda: exported.deep_regressor(10, leak=(0.0003, 0.01)),
+    "deep, bidirectional": lambda: exported.deep_classifier(6, 2, ensemble=2, bidirectional=True, readout="ridge"),
+    "deep, series": lambda: exported.deep_classifier(labels=ONE_EACH),
+    "deep, series, bidirectional": lambda: exported.deep_regressor(
+        values=[v.mean(axis=0) for v in exported.VALUES], bidirectional=True
+    ),
+    "deep, label sets": lambda: exported.deep_classifier(labels=[x > 100 for x in exported.X]),
 }
 
 
@@ -75,15 +83,18 @@ def test_answers_are_those_of_predict(tab, name):
 
 def test_random_networks(tab):
     rng = np.random.default_rng(11)
-    for one in [exports.draw(rng) for _ in range(12)]:
+    for one in [exports.draw(rng) for _ in range(16)]:
         steps = exports.FORECAST if one.plan.series_dims else None
         assert exports.difference(one, in_page(tab, one.plan, one.x.astype(float), steps)) <= exports.ALLOWED, one
 
 
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
+@pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("missing", ["carry", "mean"])
-def test_gaps_are_filled_as_the_model_does(tab, missing):
+def test_gaps_are_filled_as_the_model_does(tab, missing, deep):
     X = [np.where(np.random.default_rng(i).random(x.shape) < 0.3, np.nan, x) for i, x in enumerate(exported.X)]
-    esn = ESNRegressor(10, missing=missing, **grouped(exported.FIXED)).fit(X, exported.VALUES)
+    one = DeepESNRegressor(6, 2, epochs=1, missing=missing)
+    esn = (one if deep else ESNRegressor(10, missing=missing, **grouped(exported.FIXED))).fit(X, exported.VALUES)
     expected = esn.predict(X[1].astype(np.float32).astype(float))
     assert np.allclose(in_page(tab, plan_of(esn), X[1].astype(np.float32)), expected, rtol=1e-5, atol=1e-4)
 
@@ -105,15 +116,17 @@ def test_a_forecast_with_exogenous_inputs(tab):
     """Known inputs drive the warm-up; those to come are held at their mean, 0 after scaling."""
     E = np.cos(np.arange(200) / 4)[:, None] + 5
     esn = ESNForecaster(12, learn="none", ridge=1e-2, method="closed_loop").fit(exported.SERIES, exogenous=E)
-    known, to_come = exported.SERIES[:80], np.full((6, 1), esn.forecast_.exogenous_mean)
+    known, to_come = exported.SERIES[:80], np.full((6, 1), esn.forecast_.form.exogenous_mean)
     expected = esn.predict(6, warm_up=known, exogenous=np.vstack([E[:80], to_come]))
     found = in_page(tab, plan_of(esn), np.hstack([known[:, None], E[:80]]), 6)
     assert np.allclose(found[:, 0], expected, rtol=1e-6, atol=1e-8)
 
 
-def test_a_series_is_resumed_where_training_ended(tab):
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_series_is_resumed_where_training_ended(tab, deep):
     x, y = exported.X[0], exported.VALUES[0]
-    esn = ESNRegressor(10, feedback=True, **grouped(exported.FIXED)).fit(x, y)
+    one = DeepESNRegressor(6, 2, ensemble=2, epochs=1)
+    esn = (one if deep else ESNRegressor(10, feedback=True, **grouped(exported.FIXED))).fit(x, y)
     more = exported.X[1].astype(np.float32).astype(float)
     found = tab.evaluate(
         """([json, X]) => {
@@ -127,11 +140,33 @@ def test_a_series_is_resumed_where_training_ended(tab):
     assert not np.allclose(expected, cold, rtol=1e-5)
 
 
+def test_states_and_weights_of_deep_networks(tab):
+    """What the views draw: the states of every layer, in the order of the network, and their leaks."""
+    esn = exported.deep_classifier(6, 3, ensemble=2, bidirectional=True, dtype="float64")
+    found = tab.evaluate(
+        """([json, X]) => {
+            const model = echolearn.createModel(json), { states } = model.run(echolearn.unpack(X).values, {keep: true});
+            const leaks = model.layers.map((layer) => Array.from(layer.leak));
+            return [states.map((H) => Array.from(H)), leaks, model.units, model.stacks, model.weights];
+        }""",
+        [packed(esn), pack_array(exported.X[0])],
+    )
+    states, leaks, units, stacks, weights = found
+    expected = np.split(esn.states(exported.X[0]), 6, axis=1)
+    assert (units, stacks) == (36, 2)
+    for one, H in zip(states, expected, strict=True):
+        np.testing.assert_allclose(np.reshape(one, H.shape), H, rtol=1e-9, atol=1e-12)
+    gains = [block.gain for stack in plan_of(esn).network.stacks for block in stack.blocks]
+    np.testing.assert_allclose(leaks, np.tile(gains, 2), rtol=1e-12)
+    network = esn.network_
+    assert weights == sum(w.size for s in network.stacks for w in s.weights.values()) + network.readout.U.size
+
+
 def test_other_leaks_and_another_spectral_radius(tab):
     plan = plan_of(exported.regressor(leak=(0.2, 0.9)))
-    layer = plan.top
+    layer = plan.layer
     W_rec = Sparse(layer.W_rec.indptr, layer.W_rec.indices, layer.W_rec.data * 0.5)
-    other = replace(plan, layers=(replace(layer, leak=np.minimum(layer.leak * 1.5, 1), W_rec=W_rec),))
+    other = replace(plan, network=replace(layer, leak=np.minimum(layer.leak * 1.5, 1), W_rec=W_rec))
     found, radius = tab.evaluate(
         """([json, X]) => {
             const model = echolearn.createModel(json).changed({leak: 1.5, radius: 0.5});

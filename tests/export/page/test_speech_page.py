@@ -10,7 +10,7 @@ import soundfile
 from click.testing import CliRunner
 
 import toyspeech
-from echolearn import ESNClassifier, StackedClassifier
+from echolearn import DeepESNClassifier, ESNClassifier
 from echolearn.cli.main import main
 from echolearn.export.page.document import build_page, open_models
 from echolearn.export.page.payload import pack_array
@@ -374,11 +374,7 @@ def wholes(folder):
     settings = {"learn": "none", "readout": "ridge", "random_state": 0}
     found = {
         "both directions": learned(ESNClassifier(20, bidirectional=True, **grouped(settings))),
-        "stacked": learned(
-            StackedClassifier(
-                [ESNClassifier(15, **grouped(settings)), ESNClassifier(10, **grouped(settings))], random_state=0
-            )
-        ),
+        "deep": learned(DeepESNClassifier(16, 2, epochs=5)),
         "per utterance": Recognizer(base.model, base.phones, None, FeatureRecipe()),
     }
     for name, recognizer in found.items():
@@ -386,13 +382,39 @@ def wholes(folder):
     return found
 
 
-@pytest.mark.parametrize("name", ["both directions", "stacked", "per utterance"])
+@pytest.mark.parametrize("name", ["both directions", "deep", "per utterance"])
 def test_networks_and_features_that_need_the_whole_utterance(opened, wholes, folder, name):
     path = folder / f"{name}.safetensors"
     tab = opened(path)
-    assert ("answers come when you stop" in tab.inner_text("#view")) == (name != "stacked")
+    assert ("answers come when you stop" in tab.inner_text("#view")) == (name != "deep")
     hear(tab, "spoken.wav", (folder / "spoken.wav").read_bytes())
     assert tokens(tab) == [recognised(path, folder / "spoken.wav", "--level", "phones")["phones"]]
+
+
+LISTENED = """async (packed) => {
+    const [model] = echolearn.models, listener = await echolearn.speech.Listener.of(model);
+    const X = echolearn.unpack(packed).values, rows = [];
+    for (let t = 0; t < X.length; t += model.inputs) rows.push(X.subarray(t, t + model.inputs));
+    listener.take(rows);
+    listener.finish();
+    const { frames, states, leaks, probabilities, streams } = listener;
+    return [streams, leaks, Array.from(states.row(frames - 1)), Array.from(probabilities.row(frames - 1))];
+}"""
+
+
+@pytest.mark.parametrize("name", ["both directions", "deep"])
+def test_a_listener_keeps_states_and_posteriors(node, wholes, folder, name):
+    """In Node, which hears nothing: rows of features in; states as bytes, the fastest units first."""
+    model, page = wholes[name].model, folder / f"{name}.html"
+    page.write_text(build_page(open_models(folder / f"{name}.safetensors")).html, encoding="utf-8")
+    node.goto(page.as_uri())
+    x = toyspeech.corpus().part("train")[0][0].astype(np.float64)
+    streams, leaks, states, posteriors = node.evaluate(LISTENED, pack_array(x))
+    assert streams == (name == "deep")
+    np.testing.assert_allclose(posteriors, model.predict_proba(x)[-1], atol=1e-5)
+    assert leaks == sorted(leaks, reverse=True)
+    last = np.clip(128 + np.round(127 * model.states(x)[-1]), 1, 255)
+    assert np.abs(np.sort(states) - np.sort(last)).max() <= 1
 
 
 def test_a_network_without_a_decoder_shows_the_likeliest_phones(opened, folder, spoken):
@@ -412,11 +434,11 @@ def test_a_network_without_a_decoder_shows_the_likeliest_phones(opened, folder, 
 
 
 def test_two_networks_side_by_side(opened, wholes, folder):
-    tab = opened(folder / "toy.safetensors", folder / "stacked.safetensors")
+    tab = opened(folder / "toy.safetensors", folder / "deep.safetensors")
     hear(tab, "spoken.wav", (folder / "spoken.wav").read_bytes())
     first, second = tokens(tab)
     assert first == recognised(folder / "toy.safetensors", folder / "spoken.wav")["phones"]
-    assert second == recognised(folder / "stacked.safetensors", folder / "spoken.wav", "--level", "phones")["phones"]
+    assert second == recognised(folder / "deep.safetensors", folder / "spoken.wav", "--level", "phones")["phones"]
     boxes = [canvas.bounding_box() for canvas in tab.locator("canvas.score").all()]
     assert boxes[0]["y"] == boxes[1]["y"]
     assert boxes[1]["x"] > boxes[0]["x"] + boxes[0]["width"]
@@ -544,7 +566,7 @@ def test_names_for_screen_readers(opened, spoken):
 @pytest.mark.parametrize("width", [320, 400, 1280])
 def test_nothing_is_wider_than_the_screen(opened, folder, wholes, width, scheme):
     settings = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
-    tab = opened(folder / "toy.safetensors", folder / "stacked.safetensors", **settings)
+    tab = opened(folder / "toy.safetensors", folder / "deep.safetensors", **settings)
     hear(
         tab, "a recording with a very long name that nobody would like to read.wav" * 2, riff(np.sin(np.arange(90_000)))
     )

@@ -277,3 +277,33 @@ def test_first_answer_within_a_second(show):
     """In wall time, on a machine that may be busy: the limit is that of the issue."""
     tab = show(page_model("steps", exported.classifier(300)))
     assert tab.evaluate("echolearn.startedAfter") < 1000
+
+
+TEXTS = """async () => {
+    await new Promise((done) => setTimeout(done, 300)); // what is drawn later would fail until then
+    const text = (id) => document.getElementById(id).textContent;
+    return [document.documentElement.dataset.ready, text("top"), text("view")];
+}"""
+
+
+@pytest.mark.parametrize("kind", ["steps", "series", "both directions"])
+def test_a_deep_network_starts_and_shows_its_layers(node, tmp_path, kind):
+    labels = list("abc" * 2) if kind == "series" else exported.LABELS
+    esn = exported.deep_classifier(6, 3, labels, ensemble=2, bidirectional=kind == "both directions")
+    put_page(node, [page_model("deep", esn)], tmp_path)
+    ready, top, view = node.evaluate(TEXTS)
+    assert ready == "sequence"
+    assert "Deep classifier · 2 networks · 3 layers · 36 units · 3 inputs · 3 classes" in top
+    assert "Of the 6 layers, the last one is above." in view
+    assert ("run backwards in time" in view) == (kind == "both directions")
+    assert ("for the whole sequence of 200 steps" in view) == (kind == "series")
+    assert "input 3" in view
+
+
+def test_a_deep_network_beside_one_of_one_layer(node, tmp_path):
+    models = [page_model("deep", exported.deep_classifier()), page_model("flat", exported.classifier())]
+    put_page(node, models, tmp_path)
+    ready, top, view = node.evaluate(TEXTS)
+    assert ready == "sequence"
+    assert "flat: Classifier · 20 units" in top
+    assert "They give the same answer at" in view

@@ -12,7 +12,7 @@ import numpy as np
 from echolearn import __version__
 from echolearn.exceptions import ExportError
 from echolearn.export.onnx.layers import Builder
-from echolearn.export.onnx.nodes import FLOAT32, FLOAT64, Nodes, ScanTime, StepTime
+from echolearn.export.onnx.nodes import FLOAT32, FLOAT64, Nodes, ScanTime, StepTime, Time
 from echolearn.export.plan import check_runs_forward
 from echolearn.runtime._plan import Layer, Plan, Summary
 
@@ -37,14 +37,14 @@ def onnx_model(plan: Plan, *, step: bool = False, numbers: str | None = None, na
     facts, shapes = _facts(plan), _shapes(plan, step=step)
     if step:
         time = StepTime("state")
-        _add_answer(builder, _step_outputs(builder, "x", time), plan.answer.output)
+        _add_answer(builder, _outputs(builder, "x", time), plan.answer.output)
         g.nodes.append(helper.make_node("Concat", time.after, ["next_state"], "next_state", axis=0))
         size = sum(map(len, time.starts))
         facts["initial_state"] = json.dumps(np.concatenate(time.starts).tolist())
         facts |= _resumption_facts(plan, size)
         shapes |= {"state": [size], "next_state": [size]}
     else:
-        Y = _sequence_outputs(builder, "X") if plan.series_dims is None else _closed_loop(builder)
+        Y = _outputs(builder, "X", ScanTime()) if plan.series_dims is None else _closed_loop(builder)
         _add_answer(builder, Y, plan.answer.output)
     kinds = {"steps": onnx.TensorProto.INT64}
     kinds |= dict.fromkeys(("state", "next_state"), helper.np_dtype_to_tensor_dtype(builder.dtype))
@@ -79,7 +79,7 @@ def _shapes(plan: Plan, *, step: bool) -> dict[str, Shape]:
     if step:
         return {"x": [plan.n_features], plan.answer.output: [columns]}
     if plan.series_dims is None:
-        return {"X": ["steps", plan.n_features], plan.answer.output: [1 if plan.summary else "steps", columns]}
+        return {"X": ["steps", plan.n_features], plan.answer.output: ["steps" if plan.per_step else 1, columns]}
     shapes: dict[str, Shape] = {"X": ["known", plan.series_dims], "steps": []}
     if plan.n_features > plan.series_dims:
         shapes["exogenous"] = ["rows", plan.n_features - plan.series_dims]
@@ -92,7 +92,7 @@ def _facts(plan: Plan) -> dict[str, str]:
         "echolearn": __version__,
         "estimator": plan.estimator,
         "columns": json.dumps(list(plan.answer.names) or [f"value {i}" for i in range(plan.answer.n_out)]),
-        "per_step": json.dumps(plan.summary is None),
+        "per_step": json.dumps(plan.per_step),
     }
     if plan.answer.names:
         facts["classes"] = json.dumps(list(plan.answer.names))
@@ -111,29 +111,19 @@ def _resumption_facts(plan: Plan, size: int) -> dict[str, str]:
     return {"resumed_state": json.dumps(state)} if len(state) == size else {}
 
 
-def _sequence_outputs(builder: Builder, x: str) -> str:
-    """Return the outputs of the top layer for a whole sequence."""
-    time = ScanTime()
-    x = builder.top_inputs(builder.encode(x, time), time)
-    summary = builder.plan.summary
-    if summary is None:
-        return builder.layer(builder.plan.top, x, time)[1]
-    return _summary_outputs(builder, summary, x, time)
-
-
-def _step_outputs(builder: Builder, x: str, time: StepTime) -> str:
-    """Return the outputs of the top layer for one frame."""
-    x = builder.top_inputs(builder.encode(x, time), time)
-    return builder.layer(builder.plan.top, x, time)[1]
+def _outputs(builder: Builder, x: str, time: Time) -> str:
+    """Return the outputs of the network for a whole sequence, or for one frame."""
+    x, summary = builder.encode(x, time), builder.plan.summary
+    return builder.outputs(x, time) if summary is None else _summary_outputs(builder, summary, x, time)
 
 
 def _closed_loop(builder: Builder) -> str:
     """Return the outputs for the steps that follow X, each of which is the input of the one after it.
 
-    The rows are those of X, then empty ones whose values the network fills in itbuilder. Without X it continues the
+    The rows are those of X, then empty ones whose values the network fills in itself. Without X it continues the
     training series: its last state and value are the start.
     """
-    g, plan, layer = builder.g, builder.plan, builder.plan.top
+    g, plan, layer = builder.g, builder.plan, builder.plan.layer
     dims, end = plan.series_dims, plan.resumption
     assert dims is not None
     n = g("Shape", "X", start=0, end=1)
@@ -204,12 +194,12 @@ def _nearest_distribution(builder: Builder, Y: str) -> str:
     return g("Div", P, g("ReduceSum", P, g.whole(-1), keepdims=1))
 
 
-# ---------------- The outputs of the top layer for whole series
+# ---------------- The outputs for whole series
 
 
-def _summary_outputs(builder: Builder, summary: Summary, x: str, time: ScanTime) -> str:
+def _summary_outputs(builder: Builder, summary: Summary, x: str, time: Time) -> str:
     """Return one row of outputs for inputs x (steps, n_in); statistics and the readout are in float64."""
-    g, layer = builder.g, builder.plan.top
+    g, layer = builder.g, builder.plan.layer
     H = builder.states(layer, _delayed(g, x, summary.delays), time)
     after = g.rows(H, g.whole(summary.washout), g.whole(2**62))
     S = g.cast(after, FLOAT64)

@@ -1,4 +1,4 @@
-"""The layers of a plan as ONNX nodes: inputs, eq. 1, readouts, and what layers pass on."""
+"""The network of a plan as ONNX nodes: inputs, eq. 1 with its readout, and the layers of deep networks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.export.onnx.nodes import FLOAT64, Nodes, StepTime, Time
-from echolearn.runtime._plan import Clip, FillGaps, Layer, Plan, Project, Sparse, Standardize
+from echolearn.export.onnx.nodes import FLOAT64, Body, Nodes, StepTime, Time
+from echolearn.runtime._layers import RMS_EPSILON
+from echolearn.runtime._plan import Block, Clip, Deep, FillGaps, Layer, Plan, Project, Sparse, Stack, Standardize
 from echolearn.validation import Array
 
 
@@ -23,7 +24,7 @@ class Builder:
         return self.g.constant(value.astype(self.dtype), word)
 
     def encode(self, x: str, time: Time) -> str:
-        """Return the inputs of the first layer; they are scaled in float64, as in a prediction."""
+        """Return the inputs of the network; they are scaled in float64, as in a prediction."""
         g = self.g
         x = g.cast(x, FLOAT64)
         for operation in self.plan.inputs:
@@ -60,17 +61,10 @@ class Builder:
         """Return the type of known values: that of the one vector of states of a step graph, or float64."""
         return self.dtype if isinstance(time, StepTime) else FLOAT64
 
-    def top_inputs(self, x: str, time: Time) -> str:
-        """Return the inputs of the top layer, for the inputs of the first one."""
-        g, source = self.g, x
-        for layer in self.plan.layers[:-1]:
-            assert layer.passing is not None
-            H, Y = self.layer(layer, x, time)
-            Y = g("Softmax", Y, axis=-1) if layer.softmax else Y
-            passed = g("Mul", Y, self.weights(layer.passing.scale, "passing"))
-            beside = {"": [], "input": [source], "hidden": [H]}[layer.passing.beside]
-            x = g("Concat", passed, *beside, axis=-1) if beside else passed
-        return x
+    def outputs(self, x: str, time: Time) -> str:
+        """Return the outputs of the network for its inputs."""
+        network = self.plan.network
+        return self.deep(network, x, time) if isinstance(network, Deep) else self.layer(network, x, time)[1]
 
     def layer(self, layer: Layer, x: str, time: Time) -> tuple[str, str]:
         """Return states and outputs of a layer."""
@@ -102,9 +96,14 @@ class Builder:
             start = layer.initial_state[units].astype(self.dtype)
             parts.append(time.recur(g, [start], [drive], body, reverse=reverse))
             order.append(np.flatnonzero(units))
+        return self._side_by_side(parts, order)
+
+    def _side_by_side(self, parts: list[str], units: list[Array]) -> str:
+        """Return the states of all units, in their order; units: which of them are in each part."""
+        g = self.g
         if len(parts) == 1:
             return parts[0]
-        both, back = g("Concat", *parts, axis=-1), np.argsort(np.concatenate(order))
+        both, back = g("Concat", *parts, axis=-1), np.argsort(np.concatenate(units))
         return both if (np.diff(back) == 1).all() else g("Gather", both, g.constant(back, "order"), axis=-1)
 
     def _fed_back(self, layer: Layer, x: str, time: Time) -> str:
@@ -131,6 +130,61 @@ class Builder:
         if len(layer.U_inputs):
             Y = g("Add", Y, g("MatMul", x, self.weights(layer.U_inputs, "U_inputs")))
         return g("Add", Y, self.weights(layer.intercept, "intercept"))
+
+    def deep(self, deep: Deep, x: str, time: Time) -> str:
+        """Return the outputs of a deep network; reservoir/_deep.py has the equations."""
+        parts = [self._features(stack, x, time) for stack in deep.stacks]
+        q = self.g("Concat", *parts, axis=-1) if len(parts) > 1 else parts[0]
+        if deep.pooled:
+            q = self.g("ReduceMean", q, axes=[0], keepdims=1)
+        return self._affine(q, deep.U, deep.intercept)
+
+    def _features(self, stack: Stack, x: str, time: Time) -> str:
+        """Return what the readout sees of a stack of layers."""
+        g, x = self.g, self._affine(x, stack.W_0, stack.b_0)
+        for block in stack.blocks:
+            H = self._turning_states(block, stack.backward_pairs, self._normalized(x), time)
+            p = g("Relu", g("Add", H, self.weights(block.b, "b")))
+            x = g("Add", x, self._affine(p, block.W_out, block.b_out))
+        return g("Relu", g("Add", self._normalized(x), self.weights(stack.c, "c")))
+
+    def _affine(self, x: str, matrix: Array, bias: Array) -> str:
+        return self.g("Add", self.g("MatMul", x, self.weights(matrix, "W")), self.weights(bias, "bias"))
+
+    def _normalized(self, x: str) -> str:
+        """Return x / rms(x)."""
+        g = self.g
+        square = g("ReduceMean", g("Mul", x, x), axes=[-1], keepdims=1)
+        return g("Div", x, g("Sqrt", g("Add", square, self.weights(np.full(1, RMS_EPSILON), "epsilon"))))
+
+    def _turning_states(self, block: Block, backward_pairs: int, z: str, time: Time) -> str:
+        """Return the states of a layer of pairs of units. The products with 1 - a are part of W_in."""
+        m, parts, order = len(block.re), [], []
+        for pairs, reverse in (
+            (np.arange(m - backward_pairs), False),
+            (np.arange(m - backward_pairs, m), True),
+        ):
+            if not len(pairs):
+                continue
+            units = np.concatenate([pairs, m + pairs])
+            drive = self.g("MatMul", z, self.weights((block.W_in * np.tile(block.gain, 2))[:, units], "W_in"))
+            start = np.zeros(len(units), self.dtype)
+            parts.append(time.recur(self.g, [start], [drive], self._turn(block, pairs), reverse=reverse))
+            order.append(units)
+        return self._side_by_side(parts, order)
+
+    def _turn(self, block: Block, pairs: Array) -> Body:
+        """Return the step of some pairs: (re x - im y + u, im x + re y + v)."""
+        re, im, n = block.re[pairs], block.im[pairs], len(pairs)
+        own, other = self.weights(np.tile(re, 2), "re"), self.weights(np.concatenate([-im, im]), "im")
+        partner = self.g.constant(np.roll(np.arange(2 * n, dtype=np.int32), n), "partner")
+
+        def body(inner: Nodes, states: list[str], frames: list[str]) -> tuple[list[str], str]:
+            turned = inner("Mul", other, inner("Gather", states[0], partner, axis=-1))
+            h = inner("Add", inner("Add", inner("Mul", own, states[0]), turned), frames[0])
+            return [h], h
+
+        return body
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import load_any
 
 ASSETS = resources.files("echolearn.export.page") / "assets"
-FIRST_SCRIPTS = ("engine.js", "interface.js", "drawing.js", "views.js")  # then the views by name, then LAST_SCRIPT
-LAST_SCRIPT = "start.js"
+FIRST_SCRIPTS = ("engine.js", "deep.js", "interface.js", "drawing.js", "views.js")
+LAST_SCRIPT = "start.js"  # between them are the views, by name
 EXTRA_SCRIPTS = {"speech_": "speech"}  # scripts with such a name, and EXTRA.css, are for models with such an extra only
 MAX_TABLE_BYTES = 500_000
 MAX_RESIDUALS = 2000  # of a forecaster that a page draws its interval from
@@ -44,7 +44,7 @@ _COMPARED: dict[str, Callable[[Plan], object]] = {
     "their numbers of outputs are": lambda plan: plan.answer.n_out,
     "their answers are": lambda plan: plan.answer.output,
     "their classes are": lambda plan: plan.answer.names,
-    "one answer per step (True) or per sequence (False):": lambda plan: plan.summary is None,
+    "one answer per step (True) or per sequence (False):": lambda plan: plan.per_step,
     "whether they are forecasters:": lambda plan: plan.series_dims is not None,
 }
 
@@ -118,7 +118,7 @@ def page_model(name: str, model: BaseEstimator | Recognizer) -> PageModel:
         kept = np.linspace(0, len(residuals) - 1, min(len(residuals), MAX_RESIDUALS)).round().astype(int)
         extra["residuals"] = pack_array(np.asarray(residuals, np.float64)[kept], "f4")
     plan = plan_of(model)
-    if plan.summary is None and names_states(plan.answer.names) and hears_sound(plan.n_features):
+    if plan.per_step and names_states(plan.answer.names) and hears_sound(plan.n_features):
         extra["speech"] = network_payload(plan.answer.names, plan.n_features)
     return PageModel(name, plan, extra)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +16,9 @@ from scipy import sparse
 from echolearn.exceptions import ExportError
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.runtime._plan import (
+    Block,
     Clip,
+    Deep,
     FillGaps,
     InputOperation,
     Layer,
@@ -48,7 +51,7 @@ def pack_plan(plan: Plan) -> dict[str, Json]:
         "n_features": plan.n_features,
         "feature_names": list(plan.feature_names),
         "inputs": [_operation(operation) for operation in plan.inputs],
-        "layers": [_layer(layer, kind, "f8" if plan.summary else kind) for layer in plan.layers],
+        "network": _network(plan, kind),
         "summary": _summary(plan.summary),
         "answer": {
             "kind": plan.answer.kind,
@@ -76,8 +79,35 @@ def _operation(operation: InputOperation) -> dict[str, Json]:
     return {"kind": "project", "matrix": pack_array(operation.matrix)}
 
 
+def _network(plan: Plan, kind: str) -> dict[str, Json]:
+    """Return the network; kind: the type of its numbers. The readout of a summary is in float64."""
+    if isinstance(plan.network, Deep):
+        return _deep(plan.network, kind)
+    return _layer(plan.network, kind, "f8" if plan.summary else kind)
+
+
+def _deep(deep: Deep, kind: str) -> dict[str, Json]:
+    return {
+        "stacks": [
+            {
+                **{name: pack_array(getattr(stack, name), kind) for name in ("W_0", "b_0", "c")},
+                "blocks": [_arrays(block, kind) for block in stack.blocks],
+                "backward_pairs": stack.backward_pairs,
+            }
+            for stack in deep.stacks
+        ],
+        "U": pack_array(deep.U, kind),
+        "intercept": pack_array(deep.intercept, kind),
+        "pooled": deep.pooled,
+    }
+
+
+def _arrays(block: Block, kind: str) -> dict[str, Json]:
+    return {field.name: pack_array(getattr(block, field.name), kind) for field in fields(block)}
+
+
 def _layer(layer: Layer, kind: str, readout: str) -> dict[str, Json]:
-    """Return a layer; kind, readout: types of its numbers, that of the readout of a summary being float64."""
+    """Return a layer; kind, readout: the types of its numbers and of those of its readout."""
     if layer.W_fb is not None and layer.backward.any():
         raise ExportError("feedback=True with bidirectional=True cannot be exported to a page; use one of them.")
     return {
@@ -93,11 +123,6 @@ def _layer(layer: Layer, kind: str, readout: str) -> dict[str, Json]:
         "U_inputs": pack_array(layer.U_inputs, readout),
         "intercept": pack_array(layer.intercept, readout),
         "softmax": layer.softmax,
-        "passing": (
-            None
-            if layer.passing is None
-            else {"scale": pack_array(layer.passing.scale, kind), "beside": layer.passing.beside}
-        ),
         "spectral_radius": _spectral_radius(layer.W_rec),
     }
 

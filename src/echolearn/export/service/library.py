@@ -33,10 +33,9 @@ def _about(model: Saved, network: AnyEstimator) -> About:
     names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
     if isinstance(network, ESNForecaster):
         values = len(network.target_mean_)
-        return About(kind, "forecast", values, names[:values], units=network.model_.network.reservoir.N)
-    layers = getattr(network, "layers_", [network])
+        return About(kind, "forecast", values, names[:values], units=network.model_.network.N)
     classes = tuple(getattr(network, "classes_", np.empty(0)).tolist())
-    sets = isinstance(layers[-1].codec_, LabelSetCodec)
+    sets = isinstance(network.codec_, LabelSetCodec)
     return About(
         estimator=kind,
         task="labels" if sets else "classes" if classes else "values",
@@ -44,7 +43,7 @@ def _about(model: Saved, network: AnyEstimator) -> About:
         feature_names=names,
         classes=classes,
         per_step=bool(network.per_step_),
-        units=sum(layer.reservoir_.N for layer in layers),
+        units=network.network_.N,
     )
 
 

@@ -130,7 +130,7 @@ def _about(plan: Plan) -> About:
         n_features=plan.n_features if plan.series_dims is None else plan.series_dims,
         feature_names=plan.feature_names[: plan.series_dims],  # of a forecaster, those of the series
         classes=() if answer.labels is None else tuple(answer.labels.tolist()),
-        per_step=plan.summary is None,
+        per_step=plan.per_step,
         units=plan.units,
     )
 

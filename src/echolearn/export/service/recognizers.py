@@ -24,7 +24,7 @@ def served_recognizer(recognizer: Recognizer) -> SpeechModel:
         task="speech",
         n_features=int(recognizer.model.n_features_in_),
         classes=tuple(recognizer.words.lexicon.words) if recognizer.words is not None else recognizer.phones.states,
-        units=sum(layer.reservoir_.N for layer in getattr(recognizer.model, "layers_", [recognizer.model])),
+        units=recognizer.model.network_.N,
     )
     _ = recognizer.phone_decoder, recognizer.word_decoder
     recognize = partial(_recognize, recognizer)

@@ -1,11 +1,12 @@
-/* The meaning of a Plan on typed arrays: what export/evaluation.py says in NumPy.
+/* The meaning of a Plan on typed arrays: what runtime/_layers.py says in NumPy. Deep networks are in deep.js.
 
    echolearn.createModel(json) -> model
-     model.inputs, .outputs, .units, .classes, .features, .perStep, .streams, .horizon, .json, .extra
+     model.inputs, .outputs, .units, .weights, .classes, .features, .perStep, .streams, .horizon, .json, .extra
+     model.layers: [{units, leak, reverse}], of which model.stacks share the inputs
      model.run(X, {keep, resume}) -> {steps, rows, answers, states}   X: Float64Array (steps * inputs), row by row
      model.start({resume}) -> state                                   model.step(state, x) -> answers of this step
-     model.encode(X, known) -> inputs of the first layer
-     model.changed({leak, radius}) -> a model whose leaks and recurrent weights are multiplied by these
+     model.encode(X, known) -> inputs of the network
+     model.changed({leak, radius}) -> a model of one layer whose leaks and recurrent weights are multiplied by these
    Of a forecaster, the answer of a step is the next value; forecast(model, ...) in a closed loop is model.forecast.
 
    All numbers are float64. A float32 network rounds its inputs and weights, and so does this one; what it loses by
@@ -146,8 +147,7 @@ globalThis.echolearn = globalThis.echolearn || {};
       data: numbers(json.W_rec.data).map((w) => w * change.radius),
       U: blocked(transposed(json.U_states), intercept.length, json.U_states.shape[0]), seen: json.U_states.shape[0],
       U_inputs: blocked(transposed(json.U_inputs), intercept.length, json.U_inputs.shape[0]), seenInputs: json.U_inputs.shape[0],
-      softmax: json.softmax, passing: json.passing && { scale: numbers(json.passing.scale), beside: json.passing.beside },
-      radius: json.spectral_radius * change.radius,
+      softmax: json.softmax, radius: json.spectral_radius * change.radius,
     };
     const all = Array.from(backward, (_, i) => i);
     layer.forward = makeGroup(layer, all.filter((i) => !backward[i]));
@@ -202,20 +202,6 @@ globalThis.echolearn = globalThis.echolearn || {};
     return Y;
   }
 
-  /** Return what a layer passes on to the one above, (steps, width), and its width. */
-  function passedOn(layer, H, x, source, steps) {
-    const Y = layerOutputs(layer, H, x, steps), n = layer.outputs, { scale, beside } = layer.passing;
-    const more = beside === "input" ? source : beside === "hidden" ? H : null, extra = more ? more.length / steps : 0;
-    const width = n + extra, out = new Float64Array(steps * width);
-    for (let t = 0; t < steps; t++) {
-      const y = Y.subarray(t * n, (t + 1) * n);
-      if (layer.softmax) softmax(y);
-      for (let k = 0; k < n; k++) out[t * width + k] = y[k] * scale[k];
-      if (more) out.set(more.subarray(t * extra, (t + 1) * extra), t * width + n);
-    }
-    return out;
-  }
-
   /** Return the row of statistics of a summary of states (steps, N), in the order that the readout has. */
   function summaryRow(layer, summary, H, steps, single) {
     const N = layer.units, w = summary.washout, n = steps - w, { thresholds } = summary, Q = thresholds.length / N;
@@ -251,6 +237,42 @@ globalThis.echolearn = globalThis.echolearn || {};
       }
     }
     return out;
+  }
+
+  /** A network of one layer. Networks have start(end) -> states, step(states, x) -> outputs of a step (reused), and
+      run(x, steps, states) -> {Y, H: states of each layer}; states: [{h, y}] of each layer, which advance. */
+  function layerNetwork(json, { summary, single, change }) {
+    const layer = makeLayer(json, change), out = new Float64Array(layer.outputs);
+    // The readout of a summary may weigh the last digits of a state, which large input weights leave to rounding.
+    layer.rounded = single && summary !== null;
+    return {
+      layers: [layer], stacks: 1, outputs: layer.outputs, perStep: !summary, backward: Boolean(layer.reverse),
+      weights: layer.data.length + layer.W.length + layer.U.length + layer.U_inputs.length,
+
+      start: (end) => [{
+        h: Float64Array.from(end ? end.state : layer.forward.first),
+        y: layer.W_fb && end && end.fedBack ? Float64Array.from(end.fedBack) : new Float64Array(layer.outputs),
+      }],
+
+      step([{ h, y }], x) {
+        advance(layer, layer.forward, h, x, 0, layer.W_fb ? y : null);
+        readout(layer, h, 0, x, 0, out);
+        if (layer.W_fb) {
+          y.set(out);
+          if (layer.softmax) softmax(y);
+        }
+        return out;
+      },
+
+      run(x, steps, states) {
+        const u = summary ? delayed(x, x.length / steps, steps, summary.delays) : x;
+        const H = layerStates(layer, u, steps, states && states[0]);
+        const Y = summary
+          ? readout(layer, summaryRow(layer, summary, H, steps, single), 0, u, 0, new Float64Array(layer.outputs))
+          : layerOutputs(layer, H, u, steps);
+        return { Y, H: [H] };
+      },
+    };
   }
 
   /** Turn outputs y into probabilities or values, in place. */
@@ -317,18 +339,15 @@ globalThis.echolearn = globalThis.echolearn || {};
     const single = json.precision === "float32";
     const operations = json.inputs.map(makeOperation);
     const carrying = operations.find((o) => o.carry) || null;
-    const layers = json.layers.map((layer) => makeLayer(layer, change));
-    const top = layers[layers.length - 1];
-    // The readout of a summary may weigh the last digits of a state, which large input weights leave to rounding.
-    top.rounded = single && json.summary !== null;
     const answer = { ...json.answer, mean: numbers(json.answer.mean), scale: numbers(json.answer.scale) };
     const summary = json.summary && { ...json.summary, thresholds: numbers(json.summary.thresholds) };
     const end = json.resumption && {
       state: numbers(json.resumption.state), fedBack: numbers(json.resumption.fed_back), known: numbers(json.resumption.known),
     };
     const width = operations.length ? operations[operations.length - 1].outputs : json.n_features;
-    const backward = layers.some((layer) => layer.reverse);
-    const streams = !backward && !summary;
+    const network = json.network.stacks
+      ? globalThis.echolearn.deepNetwork(json.network) : layerNetwork(json.network, { summary, single, change });
+    const { layers, perStep, outputs, backward } = network, streams = !backward && perStep;
 
     function known(resume) {
       if (!carrying) return null;
@@ -354,10 +373,7 @@ globalThis.echolearn = globalThis.echolearn || {};
     function start({ resume = false } = {}) {
       if (resume && !end) throw new Error("This model does not know where its training series ended.");
       return {
-        layers: layers.map((layer, i) => ({
-          h: Float64Array.from(resume && i === 0 ? end.state : layer.forward.first),
-          y: layer.W_fb && resume && end.fedBack ? Float64Array.from(end.fedBack) : new Float64Array(layer.outputs),
-        })),
+        layers: network.start(resume ? end : null),
         known: known(resume),
         value: resume && json.horizon !== null && end.fedBack ? Float64Array.from(end.fedBack) : null,
       };
@@ -368,28 +384,8 @@ globalThis.echolearn = globalThis.echolearn || {};
       value: state.value && state.value.slice(),
     });
 
-    const scratch = layers.map((layer) => new Float64Array(layer.outputs));
-
-    /** Advance all layers by one step with the inputs u of the first; return the outputs of the top one (reused). */
-    function stepInputs(state, u) {
-      let x = u;
-      for (let i = 0; i < layers.length; i++) {
-        const layer = layers[i], { h, y } = state.layers[i];
-        advance(layer, layer.forward, h, x, 0, layer.W_fb ? y : null);
-        const out = readout(layer, h, 0, x, 0, scratch[i]);
-        if (layer.W_fb) {
-          y.set(out);
-          if (layer.softmax) softmax(y);
-        }
-        if (layer === top) return out;
-        if (layer.softmax) softmax(out);
-        const beside = { "": [], input: u, hidden: h }[layer.passing.beside];
-        x = new Float64Array(layer.outputs + beside.length);
-        for (let k = 0; k < layer.outputs; k++) x[k] = out[k] * layer.passing.scale[k];
-        x.set(beside, layer.outputs);
-      }
-      return null;
-    }
+    /** Advance by one step with the inputs u of the network; return its outputs (reused). */
+    const stepInputs = (state, u) => network.step(state.layers, u);
 
     /** Return the answer to one frame; the state advances. The array is used again by the next step. */
     function step(state, x) {
@@ -405,19 +401,9 @@ globalThis.echolearn = globalThis.echolearn || {};
         throw new Error(`This sequence has ${steps} steps; the model leaves out the first ${summary.washout} and needs more.`);
       }
       const from = resume && !backward ? start({ resume }) : null;
-      const source = encode(X, known(resume)), states = [];
-      let x = source, Y = null;
-      layers.forEach((layer, i) => {
-        if (layer === top && summary) x = delayed(x, x.length / steps, steps, summary.delays);
-        const H = layerStates(layer, x, steps, from && from.layers[i]);
-        if (keep) states.push(H);
-        if (layer !== top) x = passedOn(layer, H, x, source, steps);
-        else if (!summary) Y = layerOutputs(layer, H, x, steps);
-        else Y = readout(layer, summaryRow(layer, summary, H, steps, single), 0, x, 0, new Float64Array(layer.outputs));
-      });
-      const rows = summary ? 1 : steps, n = top.outputs;
-      for (let t = 0; t < rows; t++) decode(answer, Y.subarray(t * n, (t + 1) * n));
-      return { steps, rows, answers: Y, states };
+      const { Y, H } = network.run(encode(X, known(resume)), steps, from && from.layers), rows = perStep ? steps : 1;
+      for (let t = 0; t < rows; t++) decode(answer, Y.subarray(t * outputs, (t + 1) * outputs));
+      return { steps, rows, answers: Y, states: keep ? H : [] };
     }
 
     /** Of a forecaster: advance a state whose `value` is the newest one, standardised; return the next value.
@@ -449,20 +435,20 @@ globalThis.echolearn = globalThis.echolearn || {};
 
     /** Of a forecaster: return the values (steps, outputs) that follow X. */
     function forecast(X, steps) {
-      const state = warm(X), out = new Float64Array(steps * top.outputs);
-      for (let t = 0; t < steps; t++) out.set(next(state), t * top.outputs);
+      const state = warm(X), out = new Float64Array(steps * outputs);
+      for (let t = 0; t < steps; t++) out.set(next(state), t * outputs);
       return out;
     }
 
     return {
       json, name: json.name, extra: json.extra || {}, estimator: json.estimator, precision: json.precision,
-      inputs: json.n_features, outputs: top.outputs, units: layers.reduce((sum, layer) => sum + layer.units, 0),
-      classes: answer.names, features: json.feature_names, kind: answer.kind, perStep: !summary, streams,
+      inputs: json.n_features, outputs, units: layers.reduce((sum, layer) => sum + layer.units, 0), weights: network.weights,
+      classes: answer.names, features: json.feature_names, kind: answer.kind, perStep, streams, stacks: network.stacks,
       horizon: json.horizon, resumable: Boolean(end), layers, operations, answer, summary, width,
       encode, start, copy, step, run, stepInputs, next, warm, forecast,
       changed: (to) => createModel(json, { leak: to.leak === undefined ? 1 : to.leak, radius: to.radius === undefined ? 1 : to.radius }),
     };
   }
 
-  Object.assign(globalThis.echolearn, { createModel, unpack, softmax });
+  Object.assign(globalThis.echolearn, { createModel, unpack, softmax, arithmetic: { numbers, transposed, blocked, addProduct } });
 })();

@@ -166,6 +166,7 @@
     layers.forEach((layer, i) => {
       const top = box.y + (box.height * i) / layers.length, bottom = box.y + (box.height * (i + 1)) / layers.length;
       if (i) { context.strokeStyle = of.card; context.lineWidth = 2; context.beginPath(); context.moveTo(box.x, top); context.lineTo(box.x + box.width, top); context.stroke(); }
+      if (bottom - top < 28) return; // no room for both words
       context.textBaseline = "top"; context.fillText("fast", box.x - 6, top);
       context.textBaseline = "bottom"; context.fillText("slow", box.x - 6, bottom);
     });

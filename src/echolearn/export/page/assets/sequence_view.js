@@ -109,7 +109,8 @@
       shown = { units, steps: result.steps };
       const [slow, fast] = [Math.min(...leaks), Math.max(...leaks)];
       const sort = slow === fast ? `All leaks are ${number(fast)}.` : `Fast units (leak ${number(fast)}) above, slow ones (${number(slow)}) below.`;
-      note.textContent = `${sort} Orange is positive, blue negative, from −${number(units.limit)} to ${number(units.limit)}.${model.layers.some((l) => l.reverse) ? " Half of the units run backwards in time." : ""}`;
+      const many = model.layers.length > 1 ? ` Of the ${model.layers.length} layers, the last one is above.` : "";
+      note.textContent = `${sort}${many} Orange is positive, blue negative, from −${number(units.limit)} to ${number(units.limit)}.${model.layers.some((l) => l.reverse) ? " Half of the units run backwards in time." : ""}`;
     } };
   }
 

@@ -5,17 +5,18 @@
   const { make } = ui;
   const NAMES = {
     ESNClassifier: "Classifier", ESNRegressor: "Regressor", ESNForecaster: "Forecaster",
-    StackedClassifier: "Stacked classifier", StackedRegressor: "Stacked regressor",
+    DeepESNClassifier: "Deep classifier", DeepESNRegressor: "Deep regressor",
   };
 
   function facts(model) {
     const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
-    const weights = model.layers.reduce((sum, layer) => sum + layer.data.length + layer.W.length + layer.U.length + layer.U_inputs.length, 0);
+    const layers = model.layers.length / model.stacks;
     const outputs = model.kind === "values" ? count(model.outputs, "value", "values") : count(model.outputs, "class", "classes");
     return [
       NAMES[model.estimator] || model.estimator,
-      model.layers.length > 1 ? `${model.layers.length} layers` : null,
-      count(model.units, "unit", "units"), count(model.inputs, "input", "inputs"), outputs, count(weights, "weight", "weights"),
+      model.stacks > 1 ? `${model.stacks} networks` : null,
+      layers > 1 ? `${layers} layers` : null,
+      count(model.units, "unit", "units"), count(model.inputs, "input", "inputs"), outputs, count(model.weights, "weight", "weights"),
     ].filter(Boolean).join(" · ");
   }
 
