@@ -108,8 +108,6 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     if kind.startswith("series"):
         settings |= {"dtype": some("float32", "float64"), "washout": some(0, 3), "ridge": some("auto", 1.0), **missing}
         return settings | ({} if kind == "series values" else {"readout": some("softmax", "ridge")})
-    if kind.startswith("deep"):
-        return _deep_settings(some, kind) | missing
     settings |= {
         "learn": "none",
         "activation": some("tanh", "tanh", "sigmoid", "relu", "identity"),
@@ -148,7 +146,7 @@ def _deep_settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
         "units": 2 * int(rng.integers(1, 17)),
         "layers": int(rng.integers(1, 6)),
         "ensemble": int(rng.integers(1, 4)),
-        "bidirectional": some(False, True),
+        "bidirectional": some(False, False, True),
         "leak": some((0.03, 0.63), (0.0003, 0.01)),
         "standardize": some(True, False),
         "missing": some("error", "carry", "mean"),
