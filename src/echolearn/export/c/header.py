@@ -8,8 +8,15 @@ import numpy as np
 
 from echolearn import __version__
 from echolearn.exceptions import ExportError
-from echolearn.export.c.draft import INTEGER_TYPES, NETWORK_TEMPLATES, Draft, function, loop
-from echolearn.export.c.networks import NetworkCode, network_code
+from echolearn.export.c.networks import (
+    INTEGER_TYPES,
+    NETWORK_TEMPLATES,
+    Draft,
+    NetworkCode,
+    function,
+    loop,
+    network_code,
+)
 from echolearn.export.c.text import c_number, c_string, check_name, fill_in
 from echolearn.export.c.weights import answers_in
 from echolearn.export.plan import check_runs_forward
