@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from echolearn.speech import mfcc, warp_matrix, warped_copies, warped_mfcc
-from echolearn.speech._augmentation import mel, warped_bands, warped_frequency
-from echolearn.speech._features import log_bands
-from speechfiles import tones
+from echolearn.speech import (
+    normalised,
+    time_masks,
+    usual_deviations,
+    vocal_tract_warps,
+    warp_matrix,
+    warped_copies,
+    with_context,
+    with_differences,
+)
+from echolearn.speech._augmentation import FACTOR_STEPS, mel, warped_frequency
 
 LOW, HIGH = 133.33, 6855.5
 
@@ -107,24 +114,53 @@ def test_no_copies_and_no_spread() -> None:
         warp_matrix(1.1, low=300, high=200)
 
 
-def test_mfcc_of_bands_that_are_not_warped_are_the_mfcc() -> None:
-    samples = tones(0.3)
-    np.testing.assert_allclose(warped_mfcc(samples, 1.0), mfcc(samples), atol=2e-3)
-    assert warped_mfcc(samples[:100], 1.1).shape == (0, 13)
-    with pytest.raises(ValueError, match="factor is -1"):
-        warped_mfcc(samples, -1)
+def features(cepstra: np.ndarray) -> np.ndarray:
+    return with_context(normalised(with_differences(cepstra.astype(np.float32))))
 
 
-def test_bands_of_a_smooth_spectrum_move_as_its_cepstra_do() -> None:
-    centres = np.pi * np.arange(1, 24) / 24
-    bands = formant(hertz(centres, 20, 8000))[None].astype(np.float32)
-    moved = formant(warped_frequency(hertz(centres, 20, 8000), 1 / 1.1))
-    np.testing.assert_allclose(warped_bands(bands, 1.1)[0], moved, atol=0.02)
-    np.testing.assert_allclose(warped_bands(bands, 1.0), bands, atol=1e-6)
+def utterance(seed: int = 0, frames: int = 60) -> np.ndarray:
+    """Cepstra that vary smoothly, each in units of its own."""
+    steps = np.random.default_rng(seed).standard_normal((frames, 13))
+    return np.cumsum(steps, axis=0) * np.geomspace(8, 0.5, 13)
 
 
-def test_a_tone_moves_to_a_higher_band() -> None:
-    t = np.arange(8000) / 16000
-    bands = log_bands((8000 * np.sin(2 * np.pi * 1000 * t)).astype(np.float32))[1]
-    peaks = [warped_bands(bands, factor).mean(axis=0).argmax() for factor in (0.8, 1.0, 1.25)]
-    assert peaks[0] < peaks[1] < peaks[2]
+def test_a_warp_of_features_is_that_of_the_cepstra_where_the_deviations_are_those_of_the_utterance() -> None:
+    cepstra = utterance()
+    own = with_differences(cepstra.astype(np.float32)).std(axis=0)
+    warp = vocal_tract_warps(0.2, own, low=LOW, high=HIGH, lifter=0.0)
+    for seed in range(5):
+        factor = 1.2 ** np.linspace(-1, 1, FACTOR_STEPS)[np.random.default_rng(seed).integers(FACTOR_STEPS)]
+        expected = features(cepstra @ warp_matrix(factor, low=LOW, high=HIGH, lifter=0.0).T)
+        found = warp(features(cepstra), np.random.default_rng(seed))
+        np.testing.assert_allclose(found, expected, atol=2e-3)
+
+
+def test_warps_without_spread_change_nothing_and_others_something() -> None:
+    x, deviations = features(utterance()), usual_deviations([utterance(1), utterance(2)])
+    assert deviations.shape == (39,)
+    np.testing.assert_allclose(vocal_tract_warps(0.0, deviations)(x, np.random.default_rng(0)), x, atol=1e-4)
+    warped = vocal_tract_warps(0.2, deviations)(x, np.random.default_rng(0))
+    assert warped.shape == x.shape
+    assert np.abs(warped - x).max() > 0.05
+    with pytest.raises(ValueError, match="spread is -1"):
+        vocal_tract_warps(-1, deviations)
+
+
+def test_usual_deviations_are_the_root_of_the_mean_variance() -> None:
+    some = [utterance(1), 3 * utterance(2)]
+    variances = [with_differences(c.astype(np.float32)).var(axis=0) for c in some]
+    np.testing.assert_allclose(usual_deviations(some) ** 2, np.mean(variances, axis=0), rtol=1e-5)
+
+
+def test_masks_are_stretches_of_zeros_of_at_most_so_many_steps() -> None:
+    x = np.ones((50, 3))
+    lengths = set()
+    for seed in range(200):
+        masked = time_masks(1, 7)(x, np.random.default_rng(seed))
+        zero = np.flatnonzero((masked == 0).all(axis=1))
+        assert ((masked == 0) | (masked == 1)).all()
+        assert len(zero) == 0 or np.array_equal(zero, np.arange(zero[0], zero[0] + len(zero)))
+        lengths.add(len(zero))
+    assert lengths == set(range(8))
+    assert (x == 1).all()
+    assert (time_masks(3, 100)(np.ones((4, 1)), np.random.default_rng(0)).shape) == (4, 1)

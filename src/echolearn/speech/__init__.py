@@ -7,7 +7,13 @@ from echolearn._lazy import names_at_first_use
 if TYPE_CHECKING:
     from echolearn.speech._alignment import align, boundary_errors
     from echolearn.speech._audio import read_audio, read_channels
-    from echolearn.speech._augmentation import time_masks, usual_deviations, vocal_tract_warps, warp_matrix
+    from echolearn.speech._augmentation import (
+        time_masks,
+        usual_deviations,
+        vocal_tract_warps,
+        warp_matrix,
+        warped_copies,
+    )
     from echolearn.speech._corpus import Corpus, open_corpus
     from echolearn.speech._features import mfcc, normalised, with_context, with_differences
     from echolearn.speech._labels import Segment, read_labels, read_mlf, read_phn, write_mlf
@@ -36,6 +42,7 @@ __all__ = [
     "usual_deviations",
     "vocal_tract_warps",
     "warp_matrix",
+    "warped_copies",
     "with_context",
     "with_differences",
     "write_mlf",
@@ -47,7 +54,7 @@ __getattr__, __dir__ = names_at_first_use(
     {
         "_alignment": ("align", "boundary_errors"),
         "_audio": ("read_audio", "read_channels"),
-        "_augmentation": ("time_masks", "usual_deviations", "vocal_tract_warps", "warp_matrix"),
+        "_augmentation": ("time_masks", "usual_deviations", "vocal_tract_warps", "warp_matrix", "warped_copies"),
         "_corpus": ("Corpus", "open_corpus"),
         "_features": ("mfcc", "normalised", "with_context", "with_differences"),
         "_labels": ("Segment", "read_labels", "read_mlf", "read_phn", "write_mlf"),

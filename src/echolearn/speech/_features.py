@@ -95,15 +95,6 @@ def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames
     return energies[:, 0], energies[:, 1:]
 
 
-def from_bands(energy: NDArray[np.float32], bands: Frames) -> Frames:
-    """Return the MFCC of log mel bands: their cosine transform, liftered, with the energy as first coefficient."""
-    k = np.arange(CEPSTRA)
-    cosines = np.sqrt(2 / MEL_BANDS) * np.cos(np.pi / MEL_BANDS * np.outer(np.arange(MEL_BANDS) + 0.5, k))
-    cepstra = bands @ (cosines * (1 + LIFTER / 2 * np.sin(np.pi * k / LIFTER)))
-    cepstra[:, 0] = energy
-    return np.asarray(cepstra, dtype=np.float32)
-
-
 def differences(frames: Frames) -> Frames:
     """Return the slope of every column at every frame (the "delta" features); the ends are repeated."""
     if len(frames) == 0:
