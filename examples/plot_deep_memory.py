@@ -30,9 +30,9 @@ def labels(x, delay):
 # ----------------------
 #
 # All weights of all three networks are learned, leaks and angles too. With the default `angle`, seven of ten pairs of
-# units start with an angle between 0 and π. With `angle=0.0` all angles are zero at the start, and they are learned from
-# there. The first d steps of a sequence have no label. They are marked with -1: nothing is learned from them, and `score`
-# does not count them.
+# units start with an angle between 0 and π. With `angle=0.0` all angles are zero at the start, and are learned from
+# there. The first d steps of a sequence have no label. They are marked with -1: nothing is learned from them, and
+# `score` does not count them.
 small = {"units": 32, "layers": 2, "epochs": 25, "ignore_label": -1}
 networks = {
     "one layer": ESNClassifier(100, ignore_label=-1),
@@ -54,22 +54,23 @@ figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
 for (name, values), colour, mark in zip(errors.items(), ("#D55E00", "#999999", "#0072B2"), "s^o", strict=True):
     axes.plot(delays, values, mark + "-", color=colour, lw=2, ms=7, label=name, clip_on=False)
 axes.axhline(50, color="#777777", lw=1, ls=":", label="guessing")
-axes.set(xlabel="delay d in steps", ylabel="wrong labels of new sequences in %", xlim=(0.5, 20.5), ylim=(0, 53), xticks=delays)
+axes.set(xlabel="delay d in steps", ylabel="wrong labels of new sequences in %")
+axes.set(xlim=(0.5, 20.5), ylim=(0, 53), xticks=delays)
 axes.set_title("Has the input the sign that it had d steps before?")
 axes.legend(frameon=False)
 
 plt.show()
 
 # %%
-# From eight steps on, one layer labels a quarter of the steps wrong, or more. The deep network whose angles start at zero
-# has hardly any errors at one and two steps, more than one layer at four, and about as many from eight on: depth alone
-# does not help here. With angles the deep network has hardly any errors up to twelve steps. At twenty it labels a tenth
-# of the steps wrong. A pair that turns by θ at every step has turned an input of d steps ago by dθ, so that inputs of
-# different ages arrive at different angles.
+# At eight steps one layer labels about a quarter of the steps wrong, and more at longer delays. The deep network whose
+# angles start at zero has hardly any errors at one and two steps, more than one layer at four, and about as many from
+# eight on: beyond two steps, depth alone is not sufficient. With angles the deep network has hardly any errors up to
+# twelve steps. At twenty it labels a tenth of the steps wrong. A pair that turns by θ at every step has turned an input
+# of d steps ago by dθ, so that inputs of different ages arrive at different angles.
 #
 # Limits
 # ------
 #
 # The inputs are noise, and each label depends on one step of the past: a task for sharp memory. Where labels depend on
-# slow changes, leaks are what matters. Every network was fitted once, with one seed. The deep networks have more weights
-# than the one layer.
+# slow changes, leaks are what matters. Every network was fitted once, with one seed. The deep networks have more
+# weights than the one layer.
