@@ -131,7 +131,7 @@ def _squares(R: Array, T: Array, w: Array | None = None) -> float:
 class DeepObjective:
     """The `Objective` of a deep network. validate(weights): the error on held-out data, or None."""
 
-    error_name = "error"
+    error_name = "error"  # of the training data, the cross entropy or squared error
 
     def __init__(
         self,
