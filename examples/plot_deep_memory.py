@@ -59,7 +59,7 @@ axes.axhline(50, color="#777777", lw=1, ls=":", label="guessing")
 axes.set(xlabel="delay d in steps", ylabel="wrong labels of new sequences in %")
 axes.set(xlim=(0.5, 20.5), ylim=(0, 53), xticks=delays)
 axes.set_title("Has the input the sign that it had d steps before?")
-axes.legend(frameon=False)
+axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.93))
 
 plt.show()
 
