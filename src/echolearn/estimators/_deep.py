@@ -53,7 +53,7 @@ class DeepESNClassifier(StepClassifier):
         further input marks where a value is missing. "mean": the mean of the feature.
     readout : {"softmax", "ridge"}, default="softmax"
         "softmax": the readout is learned with the other weights, on the cross entropy. "ridge": it is then replaced by
-        the closed form of eq. 9, which RLS on streams continues.
+        the closed form of eq. 9, which `partial_fit` and RLS on streams continue.
     ridge : float, list of float, or "auto", default="auto"
         The penalty of a ridge readout: a number, or numbers to choose from by generalised cross-validation.
     epochs : int, default=None
