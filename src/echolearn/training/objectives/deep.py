@@ -131,8 +131,6 @@ def _squares(R: Array, T: Array, w: Array | None = None) -> float:
 class DeepObjective:
     """The `Objective` of a deep network. validate(weights): the error on held-out data, or None."""
 
-    error_name = "error"  # of the training data, the cross entropy or squared error
-
     def __init__(
         self,
         reservoir: DeepReservoir,
@@ -145,6 +143,7 @@ class DeepObjective:
     ):
         self.reservoir, self.weights, self.data, self.plan, self.validate = reservoir, weights, data, plan, validate
         self.softmax, self.frames, self.step_size = data.classes is not None, frames, plan.step_size
+        self.error_name = "cross_entropy" if self.softmax else "error"
         self.optimizer = Muon(reservoir.matrices)
         self.buffers = [Buffers() for _ in range(PARTS)]
         self.updates = 0
