@@ -66,7 +66,7 @@ def test_pages_that_docstrings_mention_are_links():
     from api_reference import links
 
     assert links("a table: docs/howto/scikit_learn.md.") == "a table: :doc:`/howto/scikit_learn`."
-    assert links("layers (docs/howto/stacks.md).") == "layers (see :doc:`/howto/stacks`)."
+    assert links("layers (docs/howto/deep.md).") == "layers (see :doc:`/howto/deep`)."
     assert links("`docs/howto/data.md` and ``docs/howto/data.md``") == ":doc:`/howto/data` and :doc:`/howto/data`"
     assert links("mydocs/howto/data.md, docs/index.md") == "mydocs/howto/data.md, docs/index.md"
 

@@ -15,7 +15,7 @@ Facts = dict[str, Any]  # the plain values of a file, by name
 Tensors = dict[str, Array]  # its arrays, by name
 
 FORMAT_VERSION = 2
-MODEL = "echolearn-model"  # the kind of file that a network, a stack or a pipeline is saved to
+MODEL = "echolearn-model"  # the kind of file that a network or a pipeline is saved to
 RECOGNIZER = "echolearn-recognizer"  # the kind of file that a recogniser of speech is saved to
 HEADER_LIMIT = 4 * 2**20  # bytes
 DTYPES = {

@@ -1,1 +1,1 @@
-"""What the epoch loop minimises: squared error, cross entropy, and the error at the top of a stack."""
+"""What the epoch loop minimises: squared error, cross entropy, and the error of a deep network."""
