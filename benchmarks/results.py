@@ -23,9 +23,9 @@ PACKAGES = (
     *("echolearn", "numpy", "scipy", "numba", "scikit-learn", "torch", "reservoirpy", "PyRCN", "echoes"),
     *("aeon", "reservoir-computing", "statsmodels", "pandas"),
 )
-ESTIMATORS = ("ESNClassifier", "ESNRegressor", "ESNForecaster", "StackedClassifier", "StackedRegressor")
+ESTIMATORS = ("ESNClassifier", "ESNRegressor", "ESNForecaster", "DeepESNClassifier", "DeepESNRegressor")
 # Settings that estimators no longer have, with the value, as text, that stands for what they do now.
-FORMER = {"plasticity": "None", "noise": "0.0"}
+FORMER = {"plasticity": "None", "noise": "0.0", "pooling": "'auto'"}
 # keys of a row that the table shows, and their headings
 HEADINGS = {
     "figure": "figure",

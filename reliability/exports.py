@@ -25,14 +25,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from echolearn import (
+    DeepESNClassifier,
+    DeepESNRegressor,
     ESNClassifier,
     ESNForecaster,
     ESNRegressor,
     FrameWise,
     SeriesClassifier,
     SeriesRegressor,
-    StackedClassifier,
-    StackedRegressor,
     save,
 )
 from echolearn.exceptions import ExportError
@@ -52,7 +52,7 @@ FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-pedantic", 
 SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 KINDS = (
     *("labels", "values", "label sets", "series labels", "series values", "series label sets", "forecast"),
-    *("stack of labels", "stack of values", "pipeline"),
+    *("deep labels", "deep values", "pipeline"),
 )
 FORMATS = ("ONNX", "ONNX, step by step", "C", "NumPy", "NumPy, step by step", "NumPy, streams side by side")
 IN_BROWSER = ("browser", "browser, step by step")
@@ -99,10 +99,16 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
 
     units = int(rng.integers(5, 40))
     settings: dict[str, Any] = {"hidden_units": units, "random_state": int(rng.integers(1000))}
+    if kind.startswith("deep"):
+        settings = {"units": units // 2 * 2, "random_state": settings["random_state"]}
     missing = {"standardize": some(True, False), "missing": some("error", "error", "carry", "mean")}
     if kind.startswith("series"):
         settings |= {"dtype": some("float32", "float64"), "washout": some(0, 3), "ridge": some("auto", 1.0), **missing}
         return settings | ({} if kind == "series values" else {"readout": some("softmax", "ridge")})
+    if kind.startswith("deep"):
+        settings |= {"layers": some(1, 2, 3), "ensemble": some(1, 1, 2), "bidirectional": some(False, False, True)}
+        settings |= {"epochs": 2, "dtype": some("float32", "float64"), "angle": some(0.0, 2.0), **missing}
+        return settings | ({} if kind == "deep values" else {"readout": some("softmax", "ridge")})
     settings |= {
         "learn": "none",
         "activation": some("tanh", "tanh", "sigmoid", "relu", "identity"),
@@ -119,8 +125,6 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     if kind == "forecast":
         return settings
     settings |= missing
-    if kind.startswith("stack"):
-        return settings | {"learn": "both", "epochs": 1, "missing": "error"}
     settings |= {"topology": some("random", "ring", "orthogonal"), "bidirectional": some(False, False, True)}
     if not settings["bidirectional"]:
         settings["feedback"] = some(False, False, True)
@@ -159,11 +163,10 @@ def _model(rng: np.random.Generator, kind: str, settings: dict[str, Any]) -> Any
     of_values = "values" in kind
     if kind.startswith("series"):
         return (SeriesRegressor if of_values else SeriesClassifier)(**settings)
+    if kind.startswith("deep"):
+        return (DeepESNRegressor if of_values else DeepESNClassifier)(**settings)
     kind_of_network = ESNRegressor if of_values else ESNClassifier
     network = kind_of_network(**grouped_settings(settings, kind_of_network))
-    if kind.startswith("stack"):
-        sees = str(rng.choice(["output", "output+input", "output+hidden"]))
-        return (StackedRegressor if of_values else StackedClassifier)([network, network], joint_epochs=0, sees=sees)
     if kind == "pipeline":
         steps = [StandardScaler(), RobustScaler(), MinMaxScaler(clip=True), PCA(whiten=bool(rng.integers(2)))]
         return make_pipeline(*(FrameWise(steps[i]) for i in rng.permutation(4)[:2]), network)

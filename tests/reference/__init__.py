@@ -19,9 +19,6 @@ from reference.recurrence import states_both_ways as states_both_ways
 from reference.selection import block_cuts as block_cuts
 from reference.selection import kept_steps as kept_steps
 from reference.series import mackey_glass as mackey_glass
-from reference.stacks import stack as stack
-from reference.stacks import stack_entropy as stack_entropy
-from reference.stacks import stack_loss as stack_loss
 from reference.summary import delay as delay
 from reference.summary import left_out as left_out
 from reference.summary import ridge_fit as ridge_fit

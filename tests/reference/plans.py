@@ -60,18 +60,11 @@ def evaluate(plan: Plan, X: Array, numbers: str | None = None) -> Array:
     Of a forecaster, the answer of a step is the value that follows it. numbers: None for the plan's own precision.
     """
     how = Arithmetic(numbers or plan.precision)
-    source = encode(plan.inputs, X).astype(how.dtype)
-    x = source
-    for layer in plan.layers[:-1]:
-        H, Y = run_layer(layer, x, how)
-        assert layer.passing is not None
-        Y = softmax(Y) if layer.softmax else Y
-        beside = {"": [], "input": [source], "hidden": [H]}[layer.passing.beside]
-        x = np.hstack([Y * layer.passing.scale.astype(how.dtype), *beside])
+    x = encode(plan.inputs, X).astype(how.dtype)
     if plan.summary is None:
-        Y = run_layer(plan.top, x, how)[1]
+        Y = run_layer(plan.layer, x, how)[1]
     else:
-        Y = _summary_outputs(plan.top, plan.summary, x, how)
+        Y = _summary_outputs(plan.layer, plan.summary, x, how)
     return decode(plan.answer, Y)
 
 
@@ -81,7 +74,7 @@ def forecast(plan: Plan, X: Array, steps: int) -> Array:
     X without rows continues the training series.
     """
     assert plan.series_dims is not None
-    layer, how = plan.top, Arithmetic(plan.precision)
+    layer, how = plan.layer, Arithmetic(plan.precision)
     h, value = layer.initial_state, np.zeros(plan.series_dims)
     given = list(encode(plan.inputs, X))
     if not given:

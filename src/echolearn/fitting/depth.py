@@ -125,7 +125,8 @@ def fit_deep(
         model = fitted_model(estimator, data, codec, inputs, network, _numbered(fits))
         model = replace(model, training_end=end_of_training(network, train, data.given, inputs))
         outcome = _outcome(network, split)
-    warn_of_outcome(Examination(outcome), codec)
+    seen = "training" if split.held_out is None else "held-out"
+    warn_of_outcome(Examination(outcome, data=seen, cures="more data, more units or layers, or more epochs"), codec)
     if isinstance(codec, LabelSetCodec):
         model = replace(model, codec=calibrated(codec, model, data))
     return model, any(fit.interrupted for fit in fits)

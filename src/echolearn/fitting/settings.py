@@ -93,8 +93,6 @@ RULES: dict[str, Rule] = {
     "momentum": one_of("fista", "printed"),
     "step_size": or_none(POSITIVE, "chosen from the number of hidden units"),
     "refine_epochs": whole_number(0),
-    "joint_epochs": whole_number(0),
-    "sees": one_of("output", "output+input", "output+hidden"),
     "epochs": or_none(whole_number(0), "as many as the data need"),
     "batch_size": any_of(
         one_of("auto"),
