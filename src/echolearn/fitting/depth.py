@@ -33,13 +33,13 @@ from echolearn.readout.network import Loss, Readout, sum_of_errors
 from echolearn.readout.ridge import RIDGE_PATH, solve
 from echolearn.readout.solver import chosen_ridge
 from echolearn.readout.statistics import Statistics, statistics_of
-from echolearn.reservoir._deep import DeepReservoir
+from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import MIN_SEQUENCES_TO_HOLD_OUT, Split, cut_into_windows, hold_out
 from echolearn.training.history import History
 from echolearn.training.loop import Schedule, run_epochs
-from echolearn.training.objectives.deep import DeepObjective, DeepPlan, Frames
+from echolearn.training.objectives.deep_network import DeepObjective, DeepPlan, Frames
 from echolearn.training.optimizers import Weights
 from echolearn.validation import (
     Array,
@@ -122,7 +122,7 @@ def fit_deep(
         )
         fits = _learn_all(request, seeds[2:])
         network = _network(fits, params, split)
-        model = fitted_model(estimator, data, codec, inputs, network, _numbered(fits))
+        model = fitted_model(estimator, data, codec, inputs, network=network, history=_numbered(fits))
         model = replace(model, training_end=end_of_training(network, train, data.given, inputs))
         outcome = _outcome(network, split)
     seen = "training" if split.held_out is None else "held-out"

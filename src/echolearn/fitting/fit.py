@@ -123,7 +123,7 @@ def fit_series(estimator: BaseEstimator, data: FitData, codec: TargetCodec, weig
         raise ValueError(f"{type(estimator).__name__} is fitted in this process, not on a cluster: leave it out.")
     params = flat_settings(estimator)
     inputs, train = encoded(data, codec, weighing, params)
-    model = fitted_model(estimator, data, codec, inputs, fit_summary(train, params))
+    model = fitted_model(estimator, data, codec, inputs, network=fit_summary(train, params))
     return replace(model, codec=calibrated(codec, model, data)) if isinstance(codec, LabelSetCodec) else model
 
 
@@ -173,7 +173,7 @@ def fit_model(
     with one_blas_thread():
         end = end_of_training(fit.network, train, data.given, inputs)
     model = replace(
-        fitted_model(estimator, data, codec, inputs, fit.network, fit.history),
+        fitted_model(estimator, data, codec, inputs, network=fit.network, history=fit.history),
         refinement=fit.refinement,
         training_end=end,
         initial_reservoir=fit.initial_reservoir,
@@ -189,6 +189,7 @@ def fitted_model(
     data: FitData,
     codec: TargetCodec,
     inputs: InputCodec,
+    *,
     network: Network | DeepNetwork,
     history: History | None = None,
 ) -> FittedModel:

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from echolearn.display.facts import counted, one_line
 from echolearn.readout.network import Readout
 from echolearn.readout.view import ReadoutView
-from echolearn.reservoir._deep import DeepReservoir
+from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.closed_loop import Start

@@ -18,7 +18,7 @@ from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.network import probabilities, sum_of_errors
 from echolearn.readout.softmax import entropy
 from echolearn.readout.statistics import residual
-from echolearn.reservoir._deep import DeepReservoir
+from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.sequences.batch import split_evenly
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.deep import Buffers, Dropout, run
