@@ -59,7 +59,10 @@ def test_outputs_and_states_are_those_of_the_equations(stacks, per_step, dtype):
     for start in (None, h0):
         outputs, states = by_hand(net, X, start)
         given = None if start is None else Start(start)
-        for found, expected in ((net.outputs(data(X, dtype), given), outputs), (net.states(data(X, dtype), given), states)):
+        for found, expected in (
+            (net.outputs(data(X, dtype), given), outputs),
+            (net.states(data(X, dtype), given), states),
+        ):
             for a, b in zip(found, expected, strict=True):
                 assert a.dtype == dtype
                 np.testing.assert_allclose(a, b, atol=limit * max(1, np.abs(b).max()))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,33 +23,28 @@ from echolearn.fitting.fit import calibrated, encoded, fitted_model
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, end_of_training
 from echolearn.fitting.parameters import Parameters, flat_settings
+from echolearn.fitting.settings import check_deep, ridge_choice
 from echolearn.fitting.stages import Callback
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.layout import Facts
-from echolearn.readout.deep_network import DeepNetwork
+from echolearn.readout.deep_network import DeepNetwork, feature_statistics
 from echolearn.readout.network import Loss, Readout, sum_of_errors
-from echolearn.readout.ridge import RIDGE_PATH, solve
+from echolearn.readout.ridge import solve
 from echolearn.readout.solver import chosen_ridge
-from echolearn.readout.statistics import Statistics, statistics_of
 from echolearn.reservoir._deep_reservoir import DeepReservoir
-from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import MIN_SEQUENCES_TO_HOLD_OUT, Split, cut_into_windows, hold_out
 from echolearn.training.history import History
 from echolearn.training.loop import Schedule, run_epochs
 from echolearn.training.objectives.deep_network import DeepObjective, DeepPlan, Frames
 from echolearn.training.optimizers import Weights
-from echolearn.validation import (
-    Array,
-    check_path,
-)
+from echolearn.validation import Array, check_path
 
 Augment = Callable[[Array, np.random.Generator], Array]
 
 DEFAULT_UPDATES = 2000  # of the weights, where `epochs` is None: as many epochs as they take,
 MIN_EPOCHS, MAX_EPOCHS = 5, 150  # within these
 WINDOW_STEPS, SETTLING_STEPS = 200, 100  # of windows into which a few long series are cut, and of steps before each
-GROUP_FRAMES = 4096  # frames whose features exist at once while statistics are summed up
 EPOCH_RETRIES = 2  # how often a diverged epoch is tried again with a smaller step
 
 
@@ -101,6 +94,7 @@ def fit_deep(
     if active_executor() is not LOCAL:
         raise ValueError(f"{type(estimator).__name__} is fitted in this process, not on a cluster: leave it out.")
     params = flat_settings(estimator)
+    check_deep(params)
     inputs, train = encoded(data, codec, weighing, params)
     if not train.target_weights(0).any():
         raise ValueError("no target counts; expected a weight above 0 somewhere.")
@@ -252,29 +246,8 @@ def _network(fits: Sequence[DeepFit], params: Parameters, split: Split) -> DeepN
     if softmax:
         return network
     s = feature_statistics(network, split.whole)
-    ridge = params["ridge"]
-    mu = chosen_ridge(s, float(ridge) if isinstance(ridge, Real) else _ridges(ridge))
+    mu = chosen_ridge(s, ridge_choice(params["ridge"]))
     return replace(network, readout=Readout(solve(s, mu, intercept=True), False, mu, statistics=s))
-
-
-def _ridges(given: object) -> Callable[[float], Sequence[float] | Array]:
-    """Return the function from the mean diagonal of the Gram matrix to the ridges to choose from."""
-    return lambda diagonal: RIDGE_PATH * diagonal if isinstance(given, str) else cast("Sequence[float]", given)
-
-
-def feature_statistics(network: DeepNetwork, data: Dataset) -> Statistics:
-    """Return the statistics of features and targets, from which a readout is solved in closed form (eq. 9)."""
-
-    def statistics_of_group(data: Dataset, which: Array) -> Statistics:
-        rows, _ = network.rows(network.features([data.X[i] for i in which], data.dtype))
-        join = np.concatenate if data.per_step else np.stack
-        T = join([np.asarray(data.y[i]) for i in which])
-        w = None if data.weights is None else join([np.asarray(data.weights[i], np.float64) for i in which])
-        if w is not None:
-            rows, T, w = rows[w > 0], T[w > 0], w[w > 0]
-        return statistics_of(np.hstack([rows, np.ones((len(rows), 1), rows.dtype)]), T, data.n_out, w=w)
-
-    return data.sum(statistics_of_group, group_sequences(data.lengths, GROUP_FRAMES))
 
 
 def _outcome(network: DeepNetwork, split: Split) -> Outcome | None:

@@ -19,7 +19,14 @@ from echolearn.training.optimizers import Muon
 from threadpools import thread_pool
 
 LENGTHS = (6, 1, 9, 4)
-KINDS = ("labels", "values", "weighted labels", "weighted values", "labels of sequences", "weighted values of sequences")
+KINDS = (
+    "labels",
+    "values",
+    "weighted labels",
+    "weighted values",
+    "labels of sequences",
+    "weighted values of sequences",
+)
 
 
 def dataset(kind, dtype="float64", lengths=LENGTHS):
