@@ -59,13 +59,10 @@ def test_outputs_and_states_are_those_of_the_equations(stacks, per_step, dtype):
     for start in (None, h0):
         outputs, states = by_hand(net, X, start)
         given = None if start is None else Start(start)
-        for found, expected in (
-            (net.outputs(data(X, dtype), given), outputs),
-            (net.states(data(X, dtype), given), states),
-        ):
-            for a, b in zip(found, expected, strict=True):
-                assert a.dtype == dtype
-                np.testing.assert_allclose(a, b, atol=limit * max(1, np.abs(b).max()))
+        found = (*net.outputs(data(X, dtype), given), *net.states(data(X, dtype), given))
+        for a, b in zip(found, (*outputs, *states), strict=True):
+            assert a.dtype == dtype
+            np.testing.assert_allclose(a, b, atol=limit * max(1, np.abs(b).max()))
         ends = net.end(data(X, dtype), given).h
         np.testing.assert_allclose(ends, [H[-1] for H in states], atol=limit * max(1, np.abs(ends).max()))
 
@@ -90,7 +87,7 @@ def test_an_ensemble_is_the_mean_of_its_members(per_step):
     X = data(frames(3, LENGTHS))
     for i, Y in enumerate(both.outputs(X)):
         np.testing.assert_allclose(Y, np.mean([one.outputs(X)[i] for one in members], axis=0), atol=1e-12)
-    assert both.N == sum(one.N for one in members)
+    assert sum(one.N for one in members) == both.N
     assert both.reservoir is members[0].stacks[0]
 
 

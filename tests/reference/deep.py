@@ -1,7 +1,9 @@
 """Deep networks, from their equations: loops over sequences, layers and steps. Frames are rows.
 
     x_t = W_0' input_t + b_0
-    in each layer: z_t = x_t / rms(x_t),  h_t = a R(θ) h_{t-1} + (1 - a) W_in' z_t,  x_t ← x_t + W_out' relu(h_t + b) + b_out
+    in each layer: z_t = x_t / rms(x_t)
+                   h_t = a R(θ) h_{t-1} + (1 - a) W_in' z_t
+                   x_t ← x_t + W_out' relu(h_t + b) + b_out
     q_t = relu(x_t / rms(x_t) + c)
 
 The states of a pair of units are one complex number here, which R(θ) multiplies by exp(iθ).

@@ -83,9 +83,7 @@ def test_two_initial_states_approach_each_other_as_fast_as_the_slowest_pair_forg
     slowest = max((1 / (1 + np.exp(-stack.weights[f"{k}/alpha"]))).max() for k in (1, 2, 3))
     top = np.abs(one[2].h - two[2].h).max(axis=1)
     assert top[0] > 0.1
-    assert (
-        top[300] < 50 * 300**2 * slowest**300 + 1e-13
-    )  # three rates together: at most a polynomial beside the slowest
+    assert top[300] < 50 * 300**2 * slowest**300 + 1e-13  # beside the slowest rate, a polynomial
 
 
 def test_weights_of_any_size_have_echo_states():
