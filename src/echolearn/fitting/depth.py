@@ -14,11 +14,11 @@ from echolearn import __version__
 from echolearn.display.progress import Progress
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL, active_executor
-from echolearn.execution.threads import map_in_order
 from echolearn.fitting.advice.after import Examination, warn_of_outcome
 from echolearn.fitting.advice.baselines import Outcome
 from echolearn.fitting.codecs import LabelSetCodec, TargetCodec
 from echolearn.fitting.data import FitData, Validation, Weighing, open_validation
+from echolearn.fitting.ensemble import fit_side_by_side, numbered, numbering
 from echolearn.fitting.fit import calibrated, encoded, fitted_model
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, end_of_training
@@ -99,7 +99,8 @@ def fit_deep(
     if not train.target_weights(0).any():
         raise ValueError("no target counts; expected a weight above 0 somewhere.")
     held_out = open_validation(validation, codec, inputs, weighing, like=train, washout=0, layout=data.layout)
-    seeds = np.random.SeedSequence(_entropy(params["random_state"])).spawn(2 + params["ensemble"])
+    entropy = _entropy(params["random_state"])
+    seeds = np.random.SeedSequence(entropy).spawn(2 + params["ensemble"])
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         split = _split(train, held_out, params, seeds[0])
         request = DeepRequest(
@@ -112,27 +113,34 @@ def fit_deep(
             ),
             callback=callback,
             checkpoint=None if checkpoint is None else check_path("checkpoint", checkpoint),
-            about=_about(estimator, params, train, held_out),
+            about={} if checkpoint is None else _about(estimator, entropy, train, held_out),
         )
-        fits = _learn_all(request, seeds[2:])
+        fits, interrupted = _learn_all(request, seeds[2:])
         network = _network(fits, params, split)
-        model = fitted_model(estimator, data, codec, inputs, network=network, history=_numbered(fits))
+        model = fitted_model(estimator, data, codec, inputs, network=network, history=_history(fits))
         model = replace(model, training_end=end_of_training(network, train, data.given, inputs))
         outcome = _outcome(network, split)
     seen = "training" if split.held_out is None else "held-out"
     warn_of_outcome(Examination(outcome, data=seen, cures="more data, more units or layers, or more epochs"), codec)
     if isinstance(codec, LabelSetCodec):
         model = replace(model, codec=calibrated(codec, model, data))
-    return model, any(fit.interrupted for fit in fits)
+    return model, interrupted
 
 
 def _entropy(random_state: int | np.random.Generator | None) -> int | None:
     return int(random_state.integers(2**63)) if isinstance(random_state, np.random.Generator) else random_state
 
 
-def _about(estimator: BaseEstimator, params: Parameters, train: Dataset, held_out: Dataset | None) -> Facts:
-    """Return what a checkpoint recognises a fit by."""
-    known = {name: value for name, value in params.items() if name not in ("verbose", "augment", "class_weight")}
+def _about(estimator: BaseEstimator, entropy: int | None, train: Dataset, held_out: Dataset | None) -> Facts:
+    """Return what a checkpoint recognises a fit by; weights of classes are in the data."""
+    if entropy is None:
+        raise ValueError(
+            "checkpoint= with random_state=None: every fit would draw another network, and none could resume where "
+            "one stopped. Give a random_state, for example 0."
+        )
+    params = flat_settings(estimator)
+    known = {name: value for name, value in params.items() if name not in ("verbose", "class_weight")}
+    known |= {"random_state": entropy, "augment": params["augment"] is not None}
     hashes = {"data": train.fingerprint(), "held_out": None if held_out is None else held_out.fingerprint()}
     return {"echolearn": __version__, "estimator": type(estimator).__name__, **known, **hashes}
 
@@ -163,24 +171,36 @@ def _augmented(params: Parameters, inputs: InputCodec, raw: Split, seed: np.rand
             raise ValueError(
                 f"augment returned shape {new.shape} for a sequence of shape {X[i].shape}; expected the same."
             )
+        there = np.isfinite(new) if inputs.missing == "error" else ~np.isinf(new)
+        if not there.all():
+            raise ValueError("augment returned NaN or infinity for a sequence; expected finite numbers.")
         return inputs.encode(new, params["dtype"])
 
     return frames
 
 
-def _learn_all(request: DeepRequest, seeds: Sequence[np.random.SeedSequence]) -> list[DeepFit]:
-    """Learn the networks of an ensemble, each on one core; a single one on all of them."""
+def _learn_all(request: DeepRequest, seeds: Sequence[np.random.SeedSequence]) -> tuple[list[DeepFit], bool]:
+    """Learn the networks of an ensemble, each on one core; a single one on all of them. True: Ctrl-C ended them."""
     if len(seeds) == 1:
-        return [_learn(request, seeds[0])]
-    requests = [
-        replace(
-            request,
-            params={**request.params, "verbose": request.params["verbose"] if number == 1 else 0},
-            checkpoint=None if request.checkpoint is None else request.checkpoint / f"network-{number}",
-        )
-        for number in range(1, len(seeds) + 1)
-    ]
-    return list(map_in_order(lambda pair: _learn(*pair), zip(requests, seeds, strict=True)))
+        fit = _learn(request, seeds[0])
+        return [fit], fit.interrupted
+
+    def learn(index: int, callback: Callback) -> DeepFit:
+        folder = None if request.checkpoint is None else request.checkpoint / f"network-{index + 1}"
+        params = {**request.params, "verbose": request.params["verbose"] if index == 0 else 0}
+        return _learn(replace(request, params=params, checkpoint=folder, callback=callback), seeds[index])
+
+    callbacks = [numbering(request.callback, number) for number in range(1, len(seeds) + 1)]
+    found, interrupted = fit_side_by_side(learn, callbacks, lambda index: None)
+    done = [fit for fit in found if fit is not None]
+    if not done:
+        raise KeyboardInterrupt
+    return done, interrupted
+
+
+def _history(fits: Sequence[DeepFit]) -> History:
+    """Return the epochs of all networks; of an ensemble, with the number of the network."""
+    return fits[0].history if len(fits) == 1 else numbered([fit.history for fit in fits])
 
 
 def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
@@ -273,10 +293,3 @@ def mean_error_of(network: DeepNetwork, data: Dataset, loss: Loss) -> float:
         error, n = sum_of_errors(loss, Y, T, w)
         total, count = total + error, count + n
     return total / count
-
-
-def _numbered(fits: Sequence[DeepFit]) -> History:
-    """Return the epochs of all networks; of an ensemble, with the number of the network."""
-    if len(fits) == 1:
-        return fits[0].history
-    return History([{"network": number, **row} for number, fit in enumerate(fits, 1) for row in fit.history])
