@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from echolearn import ESNClassifier
+from echolearn import SeriesClassifier
 
 plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
 
@@ -42,7 +42,7 @@ def record(gesture):
 labels = rng.choice(NAMES, 560)
 X = [record(name) for name in labels]
 train, test = slice(0, 160), slice(160, None)
-esn = ESNClassifier(100).fit(X[train], labels[train])
+esn = SeriesClassifier(100).fit(X[train], labels[train])
 answers = esn.predict(X[test])
 table = confusion_matrix(labels[test], answers, labels=NAMES)
 right = np.trace(table) / table.sum()

@@ -83,7 +83,8 @@ class ModelViews:
     @property
     def reservoir_(self) -> Reservoir:
         """The reservoir: all weights of the state equation."""
-        return self.model_.single.reservoir
+        network = self.network_  # of which some forecasts have none
+        return network.reservoir if isinstance(network, Network) else self.model_.single.reservoir
 
     @property
     def ridge_(self) -> float:

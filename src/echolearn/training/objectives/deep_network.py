@@ -131,6 +131,8 @@ def _squares(R: Array, T: Array, w: Array | None = None) -> float:
 class DeepObjective:
     """The `Objective` of a deep network. validate(weights): the error on held-out data, or None."""
 
+    valid_name = "valid_error"  # of labels too: the share of wrong ones
+
     def __init__(
         self,
         reservoir: DeepReservoir,
