@@ -185,20 +185,6 @@ def _median_and_range(values, best):
 
 
 @table
-def stacks():
-    """Return one layer beside two of as many weights."""
-    cells = []
-    for row in load("stacks")["rows"]:
-        records = row["records"]
-        first, test = records[0], [r["test_error"] for r in records]
-        units = " + ".join(map(str, first["units"]))
-        valid = statistics.mean(r["valid_error"] for r in records)
-        error = mean_and_spread(test) if len(test) > 1 else f"{test[0]:.1f}"
-        cells.append([first["model"], units, f"{first['weights']:,}", len(records), f"{valid:.1f}", error])
-    return markdown(["", "units", ">weights", ">seeds", ">valid %", ">test %"], cells)
-
-
-@table
 def large_accuracy():
     """Return the exact readout of 5,000 units beside the iterative one."""
     cells = [

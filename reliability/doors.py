@@ -15,7 +15,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from benchmarks.layouts import ArrayLike, PolarsFrame, Tensor, cells, objects, padded
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, SeriesRegressor, StackedClassifier
+from echolearn import DeepESNClassifier, ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, SeriesRegressor
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.data import open_data
 from reliability import odd
@@ -219,17 +219,16 @@ def containers(data: Any, folder: Path) -> Call:
         if data.draw(st.integers(0, 5)) == 0
         else {}
     )
-    kind = data.draw(st.sampled_from(["classifier", "classifier", "regressor", "stack", "framewise"]))
+    kind = data.draw(st.sampled_from(["classifier", "classifier", "regressor", "deep", "framewise"]))
 
     def call() -> Any:
         if kind == "framewise":
             from sklearn.preprocessing import PolynomialFeatures  # it refuses NaN, which StandardScaler passes on
 
             return FrameWise(PolynomialFeatures(1)).fit(given).transform(later)
-        if kind == "stack":
-            layer = ESNClassifier(**SMALL)
-            stack = StackedClassifier([layer, layer], joint_epochs=0, **changes).fit(given, y, callback=stop, **more)
-            return [stack.predict(later), stack.score(given, y, **more)]
+        if kind == "deep":
+            deep = DeepESNClassifier(4, 2, **changes).fit(given, y, callback=stop, **more)
+            return [deep.predict(later), deep.score(given, y, **more)]
         how_fitted = {**more, "callback": stop} if per_step else more
         if kind == "regressor":
             values = _values(y)

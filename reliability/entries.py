@@ -15,6 +15,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from echolearn import (
+    DeepESNClassifier,
+    DeepESNRegressor,
     ESNClassifier,
     ESNForecaster,
     ESNRegressor,
@@ -134,28 +136,23 @@ def fit_settings(data: Any, folder: Path, estimator: Any, y: Any) -> Call:
     return call, changes
 
 
-def stacks(data: Any, folder: Path) -> Call:
-    """Draw layers, parameters and data of a stack."""
-    from echolearn import StackedClassifier, StackedRegressor
-
-    kind, y = data.draw(st.sampled_from([(StackedClassifier, LABELS), (StackedRegressor, X)]))
-    names = sorted(set(kind([2, 2]).get_params(deep=False)) - {"verbose", "layers"})
+def deep_networks(data: Any, folder: Path) -> Call:
+    """Draw parameters and data of a deep network."""
+    kind, y = data.draw(st.sampled_from([(DeepESNClassifier, LABELS), (DeepESNRegressor, X)]))
+    names = sorted(set(kind().get_params()) - {"verbose", "learning"})
     changes = draw_some(data, names, odd.setting)
-    if isinstance(changes.get("joint_epochs"), int):
-        changes["joint_epochs"] = min(changes["joint_epochs"], 2)
-    layer = st.one_of(st.just(3), st.sampled_from([ESNClassifier(**SMALL), ESNRegressor(**SMALL)]), odd.values)
-    layers = data.draw(st.one_of(st.just([3, 2]), st.lists(layer, max_size=3), odd.values))
-    if isinstance(layers, list):
-        layers = [3 if type(n) is int and n > 3 else n for n in layers]
+    for name, most in (("units", 4), ("layers", 2), ("ensemble", 2)):
+        if isinstance(changes.get(name), int):
+            changes[name] = min(changes[name], most)  # any number is allowed, and would take its time
     given = data.draw(st.one_of(st.just(X), odd.sequences()))
-    y = y if given is X else data.draw(odd.targets(given, "labels" if kind is StackedClassifier else "values"))
+    y = y if given is X else data.draw(odd.targets(given, "labels" if kind is DeepESNClassifier else "values"))
     held = data.draw(st.one_of(st.none(), st.none(), odd.values))
 
     def call() -> Any:
-        stack = kind(layers, **changes).fit(given, y, callback=stop, validation=held)
-        return [stack.predict(given), stack.score(given, y)]
+        deep = kind(4, 2).set_params(**changes).fit(given, y, callback=stop, validation=held)
+        return [deep.predict(given), deep.score(given, y)]
 
-    return call, (kind, layers, changes, given, y, held)
+    return call, (kind, changes, given, y, held)
 
 
 def predict(data: Any, folder: Path) -> Call:
@@ -425,7 +422,7 @@ ENTRIES: dict[str, tuple[Callable[[Any, Path], Call], int]] = {
     "SeriesRegressor.fit": (lambda d, f: fit_series(d, f, SeriesRegressor, "values"), 5),
     "series classifier settings": (lambda d, f: fit_settings(d, f, SeriesClassifier, ONE_EACH), 4),
     "series regressor settings": (lambda d, f: fit_settings(d, f, SeriesRegressor, range(6)), 3),
-    "stacks": (stacks, 5),
+    "deep networks": (deep_networks, 5),
     "ReservoirFeatures, states": (features, 8),
     "predict, score": (predict, 8),
     "validation, checkpoint": (validation, 3),

@@ -104,10 +104,16 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
 
     units = int(rng.integers(5, 40))
     settings: dict[str, Any] = {"hidden_units": units, "random_state": int(rng.integers(1000))}
+    if kind.startswith("deep"):
+        settings = {"units": units // 2 * 2, "random_state": settings["random_state"]}
     missing = {"standardize": some(True, False), "missing": some("error", "error", "carry", "mean")}
     if kind.startswith("series"):
         settings |= {"dtype": some("float32", "float64"), "washout": some(0, 3), "ridge": some("auto", 1.0), **missing}
         return settings | ({} if kind == "series values" else {"readout": some("softmax", "ridge")})
+    if kind.startswith("deep"):
+        settings |= {"layers": some(1, 2, 3), "ensemble": some(1, 1, 2), "bidirectional": some(False, False, True)}
+        settings |= {"epochs": 2, "dtype": some("float32", "float64"), "angle": some(0.0, 2.0), **missing}
+        return settings | ({} if kind == "deep values" else {"readout": some("softmax", "ridge")})
     settings |= {
         "learn": "none",
         "activation": some("tanh", "tanh", "sigmoid", "relu", "identity"),

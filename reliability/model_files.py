@@ -42,13 +42,14 @@ COLUMNS = ("files", "refused", "equal", "sound", "wrong")
 def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     """Return small models of every kind and the checkpoints of a fit: {name: (kind of file, content)}."""
     from echolearn import (
+        DeepESNClassifier,
+        DeepESNRegressor,
         ESNClassifier,
         ESNForecaster,
         ESNRegressor,
         Reservoir,
         SeriesClassifier,
         SeriesRegressor,
-        StackedRegressor,
     )
 
     rng = np.random.default_rng(0)
@@ -68,7 +69,8 @@ def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
         "series": SeriesClassifier(4).fit(X, ["a", "b"] * 3),
         "values of series": SeriesRegressor(4, dtype="float64").fit(X, [x[0] for x in X]),
         "both directions": ESNClassifier(4, **small, bidirectional=True).fit(X, labels),
-        "stack": StackedRegressor([ESNRegressor(4, **small), ESNRegressor(4, **small)], joint_epochs=1).fit(X, X),
+        "deep": DeepESNClassifier(4, 2, epochs=15, ensemble=2).fit(X, labels),
+        "deep, sums": DeepESNRegressor(4, 1, epochs=2, bidirectional=True).fit(X, [x[0] for x in X]),
         "forecaster": ESNForecaster(4, **small, washout=3).fit(X[0], exogenous=X[0][:, :1]),
     }
     found = {}

@@ -20,10 +20,9 @@ APART = {
 }
 # Records that have the fields of another and mean something else: derivatives are named after what they are derivatives
 # of, the runtime has records of its own because it runs with NumPy alone, tokens are in frames or in seconds, an
-# observation is one row of the arrays of observations. The last three go with the stacks.
+# observation is one row of the arrays of observations.
 RECORDS_OF_THEIR_OWN = {
     *("Gradients", "Reservoir", "TrainingEnd", "Resumption", "Token", "TimedToken", "Observation"),
-    *("FittedLayer", "EntropyGradient", "JointPlan"),
 }
 COMPILED = {"_loops.py", "_simd.py", "_kernels.py", "_activations.py", "_stepping.py"}
 REPEATED = {"__init__.py", "_loops.py", "_base.py"}  # names that say what kind of file it is, not its subject

@@ -204,7 +204,8 @@ def table():
 @pytest.mark.parametrize("name", TOOLS)
 @pytest.mark.filterwarnings("ignore:Scoring failed")
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorScoreWarning")
-def test_the_tool_does_what_the_table_says(name, data):
+def test_the_tool_does_what_the_table_says(name, data, monkeypatch):
+    monkeypatch.setitem(globals(), "WHOLE", [data] if data == "per sequence" else [])
     tool, line = TOOLS[name]
     expected = table()[name, data]
     if expected == "yes":

@@ -29,7 +29,7 @@ MUTANTS = {
         "valid = parts.test if",
     ),
     "an aligner trained on all parts": Patch(
-        f"{_SRC}/speech/_preparation.py", "chosen = train[::stride]", "chosen = range(len(transcripts))[::stride]"
+        f"{_SRC}/speech/_preparation.py", "chosen = train[:: max(", "chosen = range(len(transcripts))[:: max("
     ),
     "refining keeps the last epoch": Patch(
         f"{_SRC}/fitting/stages.py", "reservoir, V = result.best", "reservoir, V = objective.snapshot()"
@@ -55,7 +55,9 @@ MUTANTS = {
     "two steps of conjugate gradients": Patch(
         f"{_SRC}/readout/large/conjugate_gradients.py", "MAX_SOLVER_ITERATIONS = 8", "MAX_SOLVER_ITERATIONS = 2"
     ),
-    "no phone error": Patch(f"{_SRC}/cli/train.py", "phone_error=float(wrong.sum() / counts.sum())", "phone_error=0.0"),
+    "no phone error": Patch(
+        f"{_SRC}/cli/train.py", '"phone_error": float(wrong.sum() / counts.sum())', '"phone_error": 0.0'
+    ),
     "states unseen in training do not count": Patch(
         f"{_SRC}/paper/fits.py",
         "float(np.mean(spoken != recognised))",

@@ -186,12 +186,12 @@ def killed_after(writes: float) -> Iterator[list[int]]:
 class Fit:
     """An estimator (its name in `echolearn`), its training data, whether it counts as large, and its settings.
 
-    Without `plain` and `layers`, the settings are additions to those of a small network that learns for three epochs.
+    Without `plain`, the settings are additions to those of a small network that learns for three epochs.
     """
 
     def __init__(self, kind: str, data: Callable[[], Data], large: bool = False, plain: bool = False, **settings: Any):
         self.kind, self.data, self.large = kind, data, large
-        self.settings = settings if plain or "layers" in settings else {**SMALL, **settings}
+        self.settings = settings if plain else {**SMALL, **settings}
 
     def new(self) -> Any:
         return new(self.kind, **self.settings)

@@ -137,7 +137,7 @@ def command_predict(run: Run) -> Any:
     """predict and info on tables and arrays, for every kind of model."""
     x, found = np.vstack(new_X), {}
     sites = np.repeat(["north", "south"], [100, len(x) - 100])
-    names = ("classifier", "regressor", "series, labels", "classifier, ensemble", "stacked regressor", "pipeline")
+    names = ("classifier", "regressor", "series, labels", "classifier, ensemble", "deep regressor", "pipeline")
     with chdir(run.work):
         rows = table("rows.csv", x, site=sites)
         np.savez("named.npz", first=new_X[0], second=new_X[1])

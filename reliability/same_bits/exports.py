@@ -35,9 +35,9 @@ NAMES = (
     "regressor, one series",
     "regressor, feedback",
     "regressor, deep",
-    "stacked classifier",
-    "stacked classifier, ridge",
-    "stacked regressor",
+    "deep classifier",
+    "deep classifier, ridge",
+    "deep regressor",
 )
 SERIES = ("series, labels", "series, labels, float64", "series, label sets", "series, gaps", "series, values")
 NUMBERS = (None, "float32", "float64", "int16", "int8")
@@ -135,7 +135,7 @@ def payload(page: str) -> Any:
 @case
 def pages(run: Run) -> Any:
     found = {}
-    for name in ("classifier", "regressor", "stacked classifier", "forecaster", "pipeline"):
+    for name in ("classifier", "regressor", "deep classifier", "forecaster", "pipeline"):
         files = exported(model(name), run.work / "model.html", name="net")
         found[name] = files if isinstance(files, str) else [payload(page) for page in files.values()]
     return found

@@ -44,16 +44,12 @@ from echolearn import FrameWise, Reservoir
 # ---------------------------------------------------------------- cases that are one fit
 
 
-def layers(kind: str, **settings: Any) -> list[Any]:
-    return [new(kind, **{**SMALL, "hidden_units": units, **settings}) for units in (20, 15)]
-
-
 classifier, regressor = partial(Fit, "ESNClassifier"), partial(Fit, "ESNRegressor")
 series_classifier = partial(Fit, "SeriesClassifier", plain=True)
 series_regressor = partial(Fit, "SeriesRegressor", plain=True)
 paper = partial(Fit, "ESNClassifier.paper", labels, batch_size=None, gradient="printed", epochs=4)
-stacked = partial(Fit, "StackedClassifier", joint_epochs=2)
-stacked_regressor = partial(Fit, "StackedRegressor", values, joint_epochs=2)
+deep_classifier = partial(Fit, "DeepESNClassifier", labels, plain=True, units=12, epochs=3)
+deep_regressor = partial(Fit, "DeepESNRegressor", values, plain=True, units=12, epochs=3)
 full = {"batch_size": None, "readout": "ridge"}
 keep_last = {"validation_fraction": 0.0}  # the weights of the last epoch, not those of the best one
 wild = {"activation": "relu", "step_size": 30.0}
@@ -133,12 +129,13 @@ FITS = {
     "large classifier, fixed": classifier(many_labels, True, learn="none"),
     "large regressor, full batch": regressor(many_values, True, batch_size=None),
     "large regressor, fixed": regressor(many_values, True, learn="none", dtype="float64"),
-    "stacked classifier": stacked(labels, layers=layers("ESNClassifier")),
-    "stacked classifier, ridge": stacked(labels, layers=layers("ESNClassifier", readout="ridge"), sees="output+input"),
-    "stacked classifier, diverging": stacked(labels, layers=layers("ESNClassifier", activation="relu"), step_size=30.0),
-    "stacked regressor": stacked_regressor(layers=layers("ESNRegressor", washout=3), sees="output+hidden"),
-    "stacked regressor, full batch": stacked_regressor(layers=layers("ESNRegressor", batch_size=None)),
-    "stacked regressor, diverging": stacked_regressor(layers=layers("ESNRegressor", activation="relu"), step_size=30.0),
+    "deep classifier": deep_classifier(layers=3),
+    "deep classifier, ridge": deep_classifier(layers=2, readout="ridge", validation_fraction=0.2, patience=1),
+    "deep classifier, both directions": deep_classifier(layers=2, bidirectional=True, ensemble=2, dropout=0.3),
+    "deep classifier, of series": Fit("DeepESNClassifier", whole_labels, plain=True, units=12, layers=2, epochs=5),
+    "deep regressor": deep_regressor(layers=3),
+    "deep regressor, float64": deep_regressor(layers=2, dtype="float64", dropout=0.1, ridge=0.5, batch_size=7),
+    "deep regressor, one series": Fit("DeepESNRegressor", one_series, plain=True, units=12, layers=2, epochs=3),
 }
 FITS |= {
     "classifier, defaults": classifier(labels, plain=True, hidden_units=40),
@@ -186,9 +183,9 @@ def other_forms_of_data(run: Run) -> Any:
     given = {"lengths": [len(x) for x in X], "validation": (X[:4], y[:4])}
     joined = new("ESNClassifier", **how).fit(np.vstack(X), np.concatenate(y), **given)
     piped = make_pipeline(FrameWise(StandardScaler()), new("ESNClassifier", **how)).fit(X, y)
-    deep = FITS["stacked regressor"].new().fit(*values(), validation=values(seed=3))
+    deep = FITS["deep regressor"].new().fit(*values(), validation=values(seed=3))
     scores = [joined.score(X, y), cube.predict_log_proba(new_X), deep.score(*values()), piped.score(X, y)]
-    fits = {"cube": cube, "joined": joined, "stack": deep}
+    fits = {"cube": cube, "joined": joined, "deep": deep}
     return {name: outcome(esn, run, name) for name, esn in fits.items()}, answers(piped), scores
 
 
@@ -279,7 +276,7 @@ def partial_fits(run: Run) -> Any:
 def callbacks(run: Run) -> Any:
     """Fits that a callback ends, by returning True or by raising KeyboardInterrupt, and the rows that it received."""
     found: dict[str, Any] = {}
-    for name, last in (("classifier", 2), ("regressor, full batch", 2), ("stacked regressor", 7)):
+    for name, last in (("classifier", 2), ("regressor, full batch", 2), ("deep regressor", 2)):
         for interrupts in (False, True):
             rows: list[Any] = []
 
@@ -302,8 +299,8 @@ RESUMED = {
     "regressor": regressor(values, case=1, **keep_last),
     "large": classifier(many_labels, True, batch_size=6, epochs=2, refine_epochs=2),
     "large, full batch": FITS["large classifier, full batch, case 1"],
-    "stack": FITS["stacked classifier"],
-    "stack, squared error": FITS["stacked regressor"],
+    "deep": FITS["deep classifier"],
+    "deep, squared error": FITS["deep regressor"],
     "forecaster": Fit("ESNForecaster", lambda: (series()[0], None), washout=20),
 }
 

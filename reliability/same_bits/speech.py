@@ -217,7 +217,7 @@ def recognition(run: Run) -> Any:
 
 @case
 def recognition_by_other_networks(run: Run) -> Any:
-    """Recognisers with learned, bidirectional and stacked networks, and one of phones without words."""
+    """Recognisers with learned, bidirectional and deep networks, and one of phones without words."""
     corpus = opened(run)
     X, y = corpus.part("train")
     states, found = [np.array(corpus.state_names)[one] for one in y], {}
@@ -225,7 +225,7 @@ def recognition_by_other_networks(run: Run) -> Any:
     networks = {
         "learned": new("ESNClassifier", **short),
         "both ways": new("ESNClassifier", **short, bidirectional=True),
-        "stack": new("StackedClassifier", layers=[new("ESNClassifier", **short) for _ in range(2)], joint_epochs=1),
+        "deep": new("DeepESNClassifier", units=16, layers=2, epochs=5),
     }
     for name, network in networks.items():
         made = public("learn_recognizer")(network.fit(X, states), corpus, order=3)

@@ -150,7 +150,7 @@ def test_a_corpus_without_the_test_part_has_none_of_its_utterances(repository, t
     np.testing.assert_array_equal(corpus.labels[-1], first)
 
 
-@pytest.mark.parametrize("program", ["contest", "stacks", "an4_errors"])
+@pytest.mark.parametrize("program", ["contest", "an4_errors"])
 def test_without_its_data_a_benchmark_stops_and_says_how_to_get_them(program, tmp_path):
     """It ends before anything is measured, and nothing is written."""
     command = [sys.executable, str(BENCHMARKS / f"{program}.py"), "--data", str(tmp_path / "none.npz")]

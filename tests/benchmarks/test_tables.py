@@ -23,12 +23,13 @@ def recorded():
 
 
 def differences(found, now):
-    """Return the defaults that a result file has and that are no longer the same."""
+    """Return the defaults of present estimators that a result file has and that are no longer the same."""
     return [
-        f"{estimator}({name}={value}) is now {now.get(estimator, {}).get(name)}"
+        f"{estimator}({name}={value}) is now {now[estimator].get(name)}"
         for estimator, values in found.items()
+        if estimator in now
         for name, value in values.items()
-        if now.get(estimator, {}).get(name, results.FORMER.get(name)) != value
+        if now[estimator].get(name, results.FORMER.get(name)) != value
     ]
 
 
@@ -53,13 +54,13 @@ def test_recorded_defaults_are_the_defaults():
 
 
 def test_a_changed_figure_and_a_changed_default_are_noticed(tmp_path, monkeypatch):
-    source = table_text.RESULTS / "stacks.json"
+    source = table_text.RESULTS / "an4_errors_directions.json"
     content = json.loads(source.read_text())
-    content["rows"][0]["records"][0]["test_error"] += 1
-    (tmp_path / "stacks.json").write_text(json.dumps(content))
-    before = measured_tables.stacks()
+    content["rows"][0]["test_error"] += 1
+    (tmp_path / "an4_errors_directions.json").write_text(json.dumps(content))
+    before = measured_tables.directions()
     monkeypatch.setattr(table_text, "RESULTS", tmp_path)
-    assert measured_tables.stacks() != before
+    assert measured_tables.directions() != before
     now = results.defaults()
     changed = {**now, "ESNClassifier": {**now["ESNClassifier"], "hidden_units": "1"}}
     assert differences(now, now) == []

@@ -12,18 +12,19 @@ from sklearn.preprocessing import StandardScaler
 import echolearn
 import toyspeech
 from echolearn import (
+    DeepESNClassifier,
+    DeepESNRegressor,
     ESNClassifier,
     ESNForecaster,
     ESNRegressor,
     FrameWise,
     SeriesClassifier,
-    StackedClassifier,
-    StackedRegressor,
 )
 from echolearn.cli.corpora import part_features
 from echolearn.cli.predict import audio_features, open_state_network, write_predictions
 from echolearn.exceptions import CorpusError
-from echolearn.speech import Corpus, FeatureRecipe, read_mlf
+from echolearn.speech import Corpus, read_mlf
+from echolearn.speech._recipe import FeatureRecipe
 from smallcorpus import STATES
 from toys import grouped
 
@@ -39,7 +40,7 @@ MODELS = {
     "regressor": ESNRegressor(8, learn="none").fit(TABLE, TARGETS[:, 0]),
     "two values": ESNRegressor(8, learn="none").fit(TABLE, TARGETS),
     "series": SeriesClassifier(8).fit(LISTED, [1, 2] * 3),
-    "stack": StackedRegressor([ESNRegressor(5, learn="none")] * 2, joint_epochs=0).fit(TABLE, TARGETS[:, 0]),
+    "several layers": DeepESNRegressor(6, 2, epochs=2).fit(TABLE, TARGETS[:, 0]),
     "pipeline": make_pipeline(FrameWise(StandardScaler()), ESNRegressor(8, learn="none")).fit(TABLE, TARGETS[:, 0]),
 }
 
@@ -71,7 +72,7 @@ def answered(run, *arguments):
     return done.output
 
 
-@pytest.mark.parametrize("kind", ["classifier", "regressor", "two values", "stack"])
+@pytest.mark.parametrize("kind", ["classifier", "regressor", "two values", "several layers"])
 def test_one_answer_per_row_with_columns_found_by_name(run, saved, table, kind):
     assert "90 answers, one per step" in answered(run, saved(MODELS[kind]), table)
     rows = rows_of(table.with_name("frames-predictions.csv"))
@@ -157,7 +158,7 @@ def test_what_cannot_be_predicted_is_refused(run, refused, saved, table, tmp_pat
         ("classifier", ["ESNClassifier, 8 hidden units, 2 features (heat, load), 2 classes (down, up)", "per step"]),
         ("two values", ["ESNRegressor, 8 hidden units", "2 values, one answer per step", "ridge regression, ridge "]),
         ("series", ["2 classes (1, 2), one answer per sequence", "other than the defaults: hidden_units=8"]),
-        ("stack", ["StackedRegressor, 2 layers of 5, 5 hidden units, 2 features (heat, load)", "layer 2: learned"]),
+        ("several layers", ["DeepESNRegressor, 2 layers of 6 units, 2 features (heat, load)"]),
         ("pipeline", ["pipeline of StandardScaler, ESNRegressor; 2 features", "network: ESNRegressor, 8 hidden units"]),
     ],
 )  # fmt: skip
@@ -191,11 +192,11 @@ def test_the_network_of_a_recogniser_answers_frames(run, tmp_path):
     assert found == [str(label) for label in recognizer.model.predict(frames)]
 
 
-def test_stacks_of_labels_are_described(run, saved):
-    layer = ESNClassifier(5, **grouped(FIXED))
+def test_deep_networks_of_labels_are_described(run, saved):
     labels = np.where(TABLE["heat"] > 0, "up", "down")
-    stack = StackedClassifier([layer, layer], joint_epochs=0).fit(TABLE, labels)
-    assert "2 classes (down, up)" in run("info", saved(stack)).output
+    text = run("info", saved(DeepESNClassifier(6, 2, epochs=5, ensemble=2).fit(TABLE, labels))).output
+    assert "2 classes (down, up)" in text
+    assert "2 networks of 2 layers" in text
 
 
 @pytest.fixture(scope="module")

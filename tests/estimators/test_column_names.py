@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import echolearn
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, StackedRegressor
+from echolearn import DeepESNRegressor, ESNClassifier, ESNForecaster, ESNRegressor, FrameWise
 from echolearn.monitoring import GuardedStream, Monitor
 from echolearn.readout import RLS
 
@@ -80,15 +80,14 @@ def test_another_fit_of_frames_forgets_the_names():
     assert not hasattr(step.fit(X.to_numpy()), "feature_names_in_")
 
 
-def test_stacks_check_names_too(tmp_path):
-    layer = ESNRegressor(5, learn="none")
-    stack = StackedRegressor([layer, layer], joint_epochs=0).fit(X, Y, validation=(X, Y))
-    stack.save(tmp_path / "a.safetensors")
-    for model in (stack, echolearn.load(tmp_path / "a.safetensors")):
+def test_deep_networks_check_names_too(tmp_path):
+    deep = DeepESNRegressor(4, 2, epochs=1).fit(X, Y, validation=(X, Y))
+    deep.save(tmp_path / "a.safetensors")
+    for model in (deep, echolearn.load(tmp_path / "a.safetensors")):
         with pytest.raises(ValueError, match="Feature names must be in the same order"):
             model.predict(TURNED)
         assert model.feature_names_in_.tolist() == ["heat", "load"]
-    unnamed = StackedRegressor([layer, layer], joint_epochs=0).fit(X.to_numpy(), Y)
+    unnamed = DeepESNRegressor(4, 2, epochs=1).fit(X.to_numpy(), Y)
     assert not hasattr(unnamed, "feature_names_in_")
 
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 import echolearn
 import toys
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, StackedRegressor
+from echolearn import DeepESNRegressor, ESNClassifier, ESNForecaster, ESNRegressor, Reservoir
 from echolearn.export import plan_of
 from echolearn.sequences.dataset import Dataset
 from echolearn.tuning._results import Trial, Tuning
@@ -63,11 +63,9 @@ def test_the_diagram_has_the_facts_of_the_fit(esn):
         assert set(esn._repr_mimebundle_()) == {"text/plain"}
 
 
-def test_the_diagram_of_a_stack():
-    layer = ESNRegressor(8, epochs=1)
-    stack = StackedRegressor([layer, layer], joint_epochs=0).fit(X, VALUES)
-    assert "2 layers of 8, 8 units" in stack._repr_html_()
-    assert "2 layers" not in StackedRegressor([layer])._repr_html_()
+def test_the_diagram_of_a_deep_network():
+    assert "2 layers, 8 units, 2 inputs" in DeepESNRegressor(8, 2, epochs=1).fit(X, VALUES)._repr_html_()
+    assert "2 layers" not in DeepESNRegressor(8, 2)._repr_html_()
 
 
 def test_hostile_class_names_do_not_get_into_the_diagram():
@@ -124,4 +122,4 @@ def test_without_matplotlib_the_extra_is_named():
 def test_a_plan_is_one_line(esn):
     units, inputs = esn.reservoir_.N, esn.n_features_in_
     assert repr(plan_of(esn)).startswith(f"<Plan: ESNRegressor, {units} units, {inputs} ")
-    assert repr(plan_of(esn).top).startswith(f"<Layer: {units} units")
+    assert repr(plan_of(esn).layer).startswith(f"<Layer: {units} units")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, StackedRegressor, load
+from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.readout import LMS, RLS, solver
 from echolearn.states import harvest
 from toys import grouped
@@ -129,11 +129,3 @@ def test_a_stream_that_learns_has_none(online):
         )
     still = esn.stream(online=LMS()).learn(np.zeros((3, 2)), np.zeros((3, VALUES[0].shape[1])))
     assert np.isfinite(still).all()
-
-
-def test_layers_of_a_stack_have_none():
-    layers = [ESNRegressor(**grouped({**toys.FAST, "hidden_units": n}, fit_intercept=False)) for n in (8, 6)]
-    stack = StackedRegressor(layers, joint_epochs=2).fit(X_ECHO, VALUES)
-    for layer in stack.layers_:
-        np.testing.assert_array_equal(layer.intercept_, 0)
-    assert stack.score(X_ECHO, VALUES) > 0.3

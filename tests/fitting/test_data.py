@@ -10,7 +10,7 @@ from sklearn.metrics import balanced_accuracy_score, recall_score
 from sklearn.utils.class_weight import compute_class_weight
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, SeriesRegressor, StackedClassifier, load
+from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, SeriesRegressor, load
 from echolearn.exceptions import CheckpointError, InputWarning
 from echolearn.readout import solver
 from echolearn.states import harvest
@@ -311,12 +311,6 @@ def test_the_settings_are_in_the_model_file(settings, y, tmp_path):
     np.testing.assert_array_equal(loaded.predict(RISING_X), esn.predict(RISING_X))
     assert loaded.class_weight == esn.class_weight
     assert json.dumps(loaded.ignore_label) == json.dumps(esn.ignore_label)
-
-
-def test_stacks_do_not_take_them():
-    layers = [classifier(**toys.FAST, class_weight="balanced"), classifier(**toys.FAST)]
-    with pytest.raises(ValueError, match="class_weight='balanced' in layer 1; expected None"):
-        StackedClassifier(layers).fit(X, LABELS)
 
 
 def test_the_default_fit_has_missing_targets_and_weights_too():

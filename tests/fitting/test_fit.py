@@ -13,8 +13,6 @@ from echolearn import (
     ESNRegressor,
     SeriesClassifier,
     SeriesRegressor,
-    StackedClassifier,
-    StackedRegressor,
     load,
 )
 from echolearn.exceptions import ModelFileError
@@ -70,18 +68,12 @@ def test_classifier(feedback):
 SERIES_OF = {
     ESNClassifier: SeriesClassifier,
     ESNRegressor: SeriesRegressor,
-    StackedClassifier: SeriesClassifier,
-    StackedRegressor: SeriesRegressor,
 }
 
 
 @pytest.mark.parametrize("kind", SERIES_OF)
 def test_one_target_per_series_is_refused_with_the_class_to_use(kind):
-    if kind in (StackedClassifier, StackedRegressor):
-        layer = (ESNClassifier if kind is StackedClassifier else ESNRegressor)(5)
-        esn = kind([layer, layer])
-    else:
-        esn = kind(5)
+    esn = kind(5)
     words = rf"one target for each of the 40 sequences.*{kind.__name__} learns one target per step. Use "
     for y in (RISING, RISING.astype(float)):
         with pytest.raises(ValueError, match=words + f"{SERIES_OF[kind].__name__} for one target per series"):

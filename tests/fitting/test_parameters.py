@@ -14,13 +14,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import toys
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, StackedClassifier, StackedRegressor, load
+from echolearn import DeepESNClassifier, DeepESNRegressor, ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, load
 from echolearn.fitting.parameters import DRAWING, LEARNING, flat_settings, grouped_settings, merged_settings
 from echolearn.validation import SYNONYMS
 from toys import grouped
 
 ESTIMATORS = pytest.mark.parametrize(
-    "kind", [ESNClassifier, ESNRegressor, ESNForecaster, StackedClassifier, StackedRegressor]
+    "kind", [ESNClassifier, ESNRegressor, ESNForecaster, DeepESNClassifier, DeepESNRegressor]
 )
 MEANT = {
     "units": "hidden_units",
@@ -67,7 +67,7 @@ def test_names_unlike_all_others_are_answered_with_the_list(kind):
 def test_the_conventions_of_scikit_learn_stay(kind):
     own = kind()
     assert set(inspect.signature(kind).parameters) == set(own.get_params(deep=False))
-    assert next(iter(inspect.signature(kind).parameters)) in ("hidden_units", "layers")
+    assert next(iter(inspect.signature(kind).parameters)) in ("hidden_units", "units")
     for twin in (
         clone(own),
         copy.deepcopy(own),
@@ -79,7 +79,7 @@ def test_the_conventions_of_scikit_learn_stay(kind):
         kind(1, 2, 3)
 
 
-def test_in_pipelines_grids_and_stacks():
+def test_in_pipelines_and_grids():
     X, y = toys.rising(sequences=8)
     with pytest.raises(ValueError, match="did you mean spectral_radius"):
         make_pipeline(ESNClassifier()).set_params(esnclassifier__sr=0.5)
@@ -87,8 +87,8 @@ def test_in_pipelines_grids_and_stacks():
         GridSearchCV(ESNClassifier(**grouped(toys.FAST)), {"rho": [0.5, 0.9]}, cv=2, error_score="raise").fit(X, y)
     with pytest.raises(TypeError, match="did you mean hidden_units"):
         ESNClassifier.paper(10, units=3)
-    with pytest.raises(TypeError, match="StackedClassifier has no setting 'n_layers'; did you mean layers"):
-        StackedClassifier(n_layers=3)
+    with pytest.raises(TypeError, match="DeepESNClassifier has no setting 'n_layers'; did you mean layers"):
+        DeepESNClassifier(n_layers=3)
 
 
 def test_a_subclass_with_settings_of_its_own():

@@ -14,7 +14,6 @@ from echolearn import (
     Reservoir,
     SeriesClassifier,
     SeriesRegressor,
-    StackedRegressor,
     load,
 )
 from echolearn.exceptions import ModelFileError
@@ -98,7 +97,6 @@ BAD = {
 OF_REGRESSORS = {"state_noise"}
 OF_CLASSIFIERS = {"readout", "ensemble", "refine_epochs", "class_weight", "ignore_label"}
 OF_FORECASTERS = {"loop_steps", "input_noise", "solver", "method", "horizon", "season", "trend", "log"}
-OF_STACKS = {"sees", "joint_epochs"}  # see test_stacked
 
 
 def settings_of(kind):
@@ -109,7 +107,7 @@ def test_every_setting_is_tried():
     inside = {name for kind in (ESNClassifier, ESNForecaster) for group in kind.groups.values() for name in group}
     known = settings_of(ESNClassifier) - {"learning"} | inside | OF_FORECASTERS | OF_REGRESSORS
     assert set(BAD) == known - {"initial_state"}
-    assert set(RULES) <= known | OF_STACKS
+    assert set(RULES) <= known
     assert settings_of(ESNRegressor) == settings_of(ESNClassifier) - OF_CLASSIFIERS | OF_REGRESSORS
     assert settings_of(ESNForecaster) <= settings_of(ESNRegressor) | OF_FORECASTERS
 
@@ -350,15 +348,6 @@ def test_renormalising_goes_back_to_its_own_spectral_radius():
     esn = ESNClassifier(reservoir=OWN, **grouped(HOW, renormalize=True, refine_epochs=0)).fit(SEQUENCES, LABELS)
     assert abs(radius - 0.9) > 0.1
     assert spectral_radius_of(esn.recurrent_weights_) == pytest.approx(radius, rel=1e-3)
-
-
-def test_a_layer_of_a_stack_may_have_one():
-    layers = [
-        ESNRegressor(reservoir=OWN, **grouped({**HOW, "epochs": 0})),
-        ESNRegressor(5, **grouped(HOW, connections=3)),
-    ]
-    stack = StackedRegressor(layers, joint_epochs=0).fit(SEQUENCES, TARGETS)
-    same_reservoir(stack.layers_[0].reservoir_, OWN)
 
 
 @pytest.mark.parametrize("changes", [{}, {"bidirectional": True}, {"ensemble": 3}])

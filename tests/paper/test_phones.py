@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echolearn import ESNClassifier, StackedClassifier, load
+from echolearn import DeepESNClassifier, ESNClassifier, load
 from echolearn.paper import phones
 from echolearn.paper.cells import Cell
 from echolearn.paper.estimate import CorpusSize, cost_of_cell
@@ -31,20 +31,20 @@ from speechfiles import open_timit, write_timit
 
 def test_systems_differ_in_what_they_are_called_by_alone() -> None:
     plan = PhonePlan(units=21, seed=3, changes={"epochs": 2})
-    fixed, learned, both, stack = map(plan.estimator, plan.cells())
+    fixed, learned, both, deep = map(plan.estimator, plan.cells())
     own = learned.get_params(deep=False)
     assert own == ESNClassifier(21, random_state=3, epochs=2).get_params(deep=False)
     assert fixed.get_params(deep=False) == {**own, "learn": "none"}
     assert both.get_params(deep=False) == {**own, "bidirectional": True}
-    assert isinstance(stack, StackedClassifier)
-    assert [layer.hidden_units for layer in stack.layers] == [11, 10]  # type: ignore[union-attr]
-    assert [layer.epochs for layer in stack.layers] == [2, 2]  # type: ignore[union-attr]
-    assert stack.random_state == 3
+    assert isinstance(deep, DeepESNClassifier)
+    assert deep.get_params(deep=False) == DeepESNClassifier(random_state=3, epochs=2).get_params(deep=False)
 
 
-def test_epochs_of_a_stack_are_those_of_its_layers_and_the_joint_ones() -> None:
+def test_epochs_are_those_of_all_systems() -> None:
     plan = PhonePlan(units=20, changes={"epochs": 4})
-    assert [planned_epochs(plan.estimator(cell), 100) for cell in plan.cells()] == [0, 4, 4, 4 + 4 + 6]
+    assert [planned_epochs(plan.estimator(cell), 100) for cell in plan.cells()] == [0, 4, 4, 4]
+    many, few = (planned_epochs(PhonePlan().estimator(PhonePlan().cells()[-1]), n) for n in (1000, 100))
+    assert few > many > 4  # as many as make the same number of updates
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,8 @@ def test_epochs_of_a_stack_are_those_of_its_layers_and_the_joint_ones() -> None:
         ({"units": 1}, "at least 2"),
         ({"changes": {"learn": "none"}}, "what the systems differ by"),
         ({"changes": {"bidirectional": True}}, "what the systems differ by"),
-        ({"changes": {"ensemble": 2}}, "leave stacked out"),
+        ({"deep": {"units": 7}}, "even whole number"),
+        ({"deep": {"layers": 0}}, "layers=0"),
         ({"changes": {"ridge": -1.0}}, "ridge"),
         ({"changes": {"feedback": True}}, "feedback"),
     ],
@@ -73,7 +74,7 @@ def test_the_estimate_has_every_system_and_their_sum() -> None:
     plan, size = PhonePlan(units=300), CorpusSize.of_synthetic(60_000)
     costs = {cell.column: cost_of_cell(plan.estimator(cell), size, TYPICAL_RATES).seconds for cell in plan.cells()}
     assert 0 < costs["fixed"] < costs["learned"]
-    assert costs["stacked"] > 0
+    assert costs["deep"] > 0
     text = estimate_text(plan, size, TYPICAL_RATES)
     assert [line.split()[0] for line in text.splitlines()[2:6]] == list(SYSTEMS)
     minutes, seconds = map(int, re.findall(r"about (\d+):(\d+)", text)[0])
@@ -96,7 +97,9 @@ def test_trials_are_those_of_a_tuning_that_finds_nothing_better(corpus: Corpus) 
     assert len(tried) == DECODER_TRIALS
 
 
-SMALL = PhonePlan(units=16, changes={"epochs": 2, "learning": {"refine_epochs": 1}})
+SMALL = PhonePlan(
+    units=16, changes={"epochs": 2, "learning": {"refine_epochs": 1}}, deep={"units": 8, "layers": 2, "epochs": 8}
+)
 RATES = ("phone_error", "substitutions", "deletions", "insertions")
 Run = tuple[Path, dict[str, Any]]
 
@@ -131,7 +134,7 @@ def test_the_table_has_the_documented_schema(spoken: Corpus, finished: Run) -> N
     assert (table["corpus"], table["phones"], table["complete"]) == (spoken.name, 3, True)
     assert [row["system"] for row in table["rows"]] == list(SYSTEMS)
     for row in table["rows"]:
-        assert row["units"] == 16
+        assert row["units"] == (8 if row["system"] == "deep" else 16)
         assert row["bidirectional"] == (row["system"] == "bidirectional")
         assert row["seconds"] > 0
         assert set(row["weights"]) == set(DecodingWeights().__dict__)
@@ -145,9 +148,9 @@ def test_the_table_has_the_documented_schema(spoken: Corpus, finished: Run) -> N
     assert [(c["system"], c["against"]) for c in table["comparisons"]] == [
         ("learned", "fixed"),
         ("bidirectional", "fixed"),
-        ("stacked", "fixed"),
+        ("deep", "fixed"),
         ("bidirectional", "learned"),
-        ("stacked", "learned"),
+        ("deep", "learned"),
     ]
 
 
@@ -155,7 +158,7 @@ def test_errors_are_those_of_the_kept_networks(spoken: Corpus, finished: Run) ->
     out, table = finished
     task = PhoneScoring.of(spoken)
     for row in table["rows"]:
-        model = load(out / "systems" / f"{row['system']}-16-0.safetensors")
+        model = load(out / "systems" / f"{row['system']}-{row['units']}-0.safetensors")
         own = PhoneScoring.of(spoken, order=row["order"])
         decoder = replace(own.decoder, weights=DecodingWeights(**row["weights"]))
         P = part_probabilities(model, spoken, "test")  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 
 import echolearn
 import toys
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, StackedRegressor
+from echolearn import DeepESNRegressor, ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.schema import FORMAT
 from reliability import forging
@@ -30,7 +30,7 @@ PIPELINES = {
         X[0], VALUES[0]
     ),
     "one per sequence": lambda: make_pipeline(STANDARD, SeriesClassifier(4)).fit(X, ["up", "down"] * 3),
-    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
+    "several layers": lambda: make_pipeline(STANDARD, DeepESNRegressor(4, 2, epochs=1)).fit(X, VALUES),
     "own names": lambda: Pipeline(
         [("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**grouped(SMALL)))]
     ).fit(X, LABELS),

@@ -1,21 +1,22 @@
-"""Layers at work: stacks, and sequences that are cut into chunks."""
+"""Layers at work: deep networks, and sequences that are cut into chunks."""
 
 import numpy as np
+import pytest
 
 import exported
-from echolearn import ESNClassifier, ESNRegressor, StackedClassifier
+from echolearn import DeepESNClassifier, ESNRegressor
 from exported import DOUBLE, LIMIT, assert_same
 from toys import grouped
 
 
-def test_stacks(through_file):
-    layer = ESNClassifier(12, epochs=1, dtype="float64")
-    stack = StackedClassifier([layer, layer], joint_epochs=0, sees="output+hidden").fit(exported.X, exported.LABELS)
-    model = through_file(stack)
-    assert_same(model.predict_proba(exported.X), stack.predict_proba(exported.X))
+@pytest.mark.parametrize("ensemble", [1, 2])
+def test_deep_networks(through_file, ensemble):
+    deep = DeepESNClassifier(8, 3, ensemble=ensemble, epochs=20, dtype="float64").fit(exported.X, exported.LABELS)
+    model = through_file(deep)
+    assert_same(model.predict_proba(exported.X), deep.predict_proba(exported.X))
     stream = model.stream()
     answers = np.array([stream.step(frame) for frame in exported.X[0]])
-    np.testing.assert_allclose(answers, stack.predict_proba(exported.X[0]), **LIMIT)
+    np.testing.assert_allclose(answers, deep.predict_proba(exported.X[0]), **LIMIT)
 
 
 def test_long_sequences_are_run_in_chunks(through_file, monkeypatch):

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 import toys
 from benchmarks.layouts import IDS, LABELS, RAGGED, panel, steps_of
-from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, SeriesRegressor, StackedClassifier, load
+from echolearn import DeepESNClassifier, ESNClassifier, ESNRegressor, SeriesClassifier, SeriesRegressor, load
 from echolearn.sequences.answers import (
     AnswerList,
     DictForm,
@@ -175,11 +175,9 @@ def test_probabilities_have_the_classes_as_columns():
     steps = ESNClassifier(**grouped(SMALL)).fit(PANEL, np.concatenate(steps_of(RAGGED)))
     assert all(list(part.columns) == steps.classes_.tolist() for part in steps.predict_proba(tables))
     assert {part.name for part in steps.predict(dict(zip(IDS, tables, strict=True))).values()} == {"prediction"}
-    stack = StackedClassifier([ESNClassifier(**grouped(SMALL))] * 2, joint_epochs=1).fit(
-        PANEL, np.concatenate(steps_of(RAGGED))
-    )
-    assert list(stack.predict_proba(PANEL).columns) == stack.classes_.tolist()
-    assert stack.predict(PANEL).name == "prediction"
+    deep = DeepESNClassifier(6, 2, epochs=10).fit(PANEL, np.concatenate(steps_of(RAGGED)))
+    assert list(deep.predict_proba(PANEL).columns) == deep.classes_.tolist()
+    assert deep.predict(PANEL).name == "prediction"
 
 
 def test_values_have_the_columns_of_the_targets():

@@ -20,12 +20,12 @@ from benchmarks.layouts import (
     try_layout,
 )
 from echolearn import (
+    DeepESNClassifier,
     ESNClassifier,
     ESNRegressor,
     FrameWise,
     SeriesClassifier,
     SeriesRegressor,
-    StackedClassifier,
     load,
 )
 from echolearn.exceptions import InputWarning, LayoutWarning
@@ -160,9 +160,8 @@ def test_shape_and_padding_that_contradict_each_other_are_refused():
 def test_a_network_refuses_targets_of_series_before_it_asks_for_a_layout():
     """The line that helps is the class to use, not a layout."""
     for X in (AEON, np.stack(EQUAL), list(AEON)):
-        for esn in (ESNClassifier(5), StackedClassifier([ESNClassifier(5)] * 2)):
-            with pytest.raises(ValueError, match="Use SeriesClassifier for one target per series"):
-                esn.fit(X, LABELS)
+        with pytest.raises(ValueError, match="Use SeriesClassifier for one target per series"):
+            ESNClassifier(5).fit(X, LABELS)
     with pytest.raises(ValueError, match="Use SeriesRegressor for one target per series"):
         ESNRegressor(5).fit(AEON, np.random.default_rng(0).standard_normal((len(AEON), 5)))
 
@@ -336,17 +335,14 @@ def test_answers_per_step_of_channels_first_data_have_time_first():
     assert ESNRegressor(5, learn="none").fit(AEON, joined).predict(AEON).shape == joined.shape
 
 
-def test_a_stack_has_a_layout(tmp_path):
-    layer = ESNClassifier(**grouped(SMALL))
+def test_a_deep_network_has_a_layout(tmp_path):
     X, y = AEON, np.where(AEON[:, 0] > 0, "up", "down")
-    stack = StackedClassifier([layer, layer], joint_epochs=0, layout="channels_first").fit(X, y)
-    plain = StackedClassifier([layer, layer], joint_epochs=0).fit(EQUAL, list(y))
-    np.testing.assert_array_equal(stack.predict(X), np.stack(plain.predict(EQUAL)))
-    assert stack.score(X, y) == plain.score(EQUAL, list(y))
-    stack.save(tmp_path / "m")
-    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), stack.predict(X))
-    with pytest.raises(ValueError, match=r"layout='rows' in layer 1; expected 'auto' in a stack"):
-        StackedClassifier([ESNClassifier(5, layout="rows"), layer]).fit(X, y)
+    deep = DeepESNClassifier(6, 2, epochs=10, layout="channels_first").fit(X, y)
+    plain = DeepESNClassifier(6, 2, epochs=10).fit(EQUAL, list(y))
+    np.testing.assert_array_equal(deep.predict(X), np.stack(plain.predict(EQUAL)))
+    assert deep.score(X, y) == plain.score(EQUAL, list(y))
+    deep.save(tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), deep.predict(X))
 
 
 @pytest.mark.parametrize("bad", ["channels", "TIME_FIRST", None, 1])

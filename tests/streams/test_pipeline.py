@@ -8,7 +8,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 
 import echolearn
 import toys
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, StackedRegressor
+from echolearn import DeepESNRegressor, ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier
 from echolearn.readout import RLS
 from toys import grouped
 
@@ -26,17 +26,15 @@ PIPELINES = {
     "one series, a plain scaler": lambda: make_pipeline(StandardScaler(), ESNRegressor(**grouped(SMALL))).fit(
         X[0], VALUES[0]
     ),
-    "a stack": lambda: make_pipeline(STANDARD, StackedRegressor((4, 4), joint_epochs=1)).fit(X, VALUES),
+    "several layers": lambda: make_pipeline(STANDARD, DeepESNRegressor(4, 2, epochs=1)).fit(X, VALUES),
     "own names": lambda: Pipeline(
         [("a", STANDARD), ("off", "passthrough"), ("net", ESNClassifier(**grouped(SMALL)))]
     ).fit(X, LABELS),
     "no steps": lambda: make_pipeline(ESNClassifier(**grouped(SMALL))).fit([x / 50 for x in X], LABELS),
 }
 
-STREAMING = [name for name in PIPELINES if name != "a stack"]
 
-
-@pytest.mark.parametrize("kind", STREAMING)
+@pytest.mark.parametrize("kind", PIPELINES)
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.InputWarning")
 def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
     model = PIPELINES[kind]()
@@ -48,9 +46,14 @@ def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
     expected = model[-1].stream().predict(seen)
     running = echolearn.stream(model)
     np.testing.assert_array_equal(running.copy().predict(frames), expected)
-    np.testing.assert_array_equal([running.predict(x) for x in frames], expected)
+    alone = [running.predict(x) for x in frames]
     chunks = [running.reset().predict(frames[:5]), running.predict(frames[5:])]
-    np.testing.assert_array_equal(np.concatenate(chunks), model[-1].stream().reset().predict(seen))
+    if kind == "several layers":  # products of fewer rows may be rounded differently
+        np.testing.assert_allclose(alone, expected, atol=1e-6)
+        np.testing.assert_allclose(np.concatenate(chunks), expected, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(alone, expected)
+        np.testing.assert_array_equal(np.concatenate(chunks), model[-1].stream().reset().predict(seen))
     assert running.network.steps == len(frames)
     if hasattr(model, "predict_proba"):
         P = running.reset().predict_proba(frames)
@@ -67,7 +70,7 @@ def test_a_stream_is_that_of_the_network_on_transformed_frames(kind):
 @pytest.mark.parametrize("alone", [True, False])
 def test_whole_series_have_no_stream(alone):
     model = SeriesClassifier(4) if alone else make_pipeline(STANDARD, SeriesClassifier(4))
-    with pytest.raises(TypeError, match="SeriesClassifier has no stream; ESNClassifier and ESNRegressor have one"):
+    with pytest.raises(TypeError, match="SeriesClassifier has no stream: a network with one target per step streams"):
         echolearn.stream(model.fit(X, ["up", "down"] * 3))
 
 

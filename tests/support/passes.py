@@ -4,9 +4,9 @@ from echolearn.gradients import loss
 from echolearn.readout import network, softmax
 from echolearn.readout import view as views
 from echolearn.readout.large import conjugate_gradients, sketch
-from echolearn.training.objectives import joint, ridge
+from echolearn.training.objectives import ridge
 
-MODULES = (views, network, softmax, conjugate_gradients, sketch, loss, ridge, joint)  # that group sequences so
+MODULES = (views, network, softmax, conjugate_gradients, sketch, loss, ridge)  # that group sequences so
 
 
 def work_on_frames(monkeypatch, frames):

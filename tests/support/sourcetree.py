@@ -107,8 +107,10 @@ def constant(module: str, name: str) -> Any:
 
 @cache
 def defined_names(path: Path) -> set[str]:
-    """Return the names of the classes, functions, methods and module-level variables that a file defines."""
+    """Return the names of the classes, functions, methods, fields and module-level variables that a file defines."""
     defined = {node.name for node in ast.walk(tree(path)) if isinstance(node, (ast.ClassDef, *Function))}
+    classes = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
+    defined |= {ast.unparse(field.target) for c in classes for field in c.body if isinstance(field, ast.AnnAssign)}
     targets = [t for node in tree(path).body if isinstance(node, ast.Assign) for t in node.targets]
     targets += [node.target for node in tree(path).body if isinstance(node, ast.AnnAssign)]
     return defined | {target.id for target in targets if isinstance(target, ast.Name)}

@@ -1,4 +1,4 @@
-"""FISTA, Adam, clipping and renormalisation against witnesses of a few lines."""
+"""FISTA, Adam, Muon, clipping and renormalisation against witnesses of a few lines."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from echolearn.training.optimizers import (
     Adam,
     Fista,
     LearnedWeights,
+    Muon,
     clip_gradients,
     default_step_size,
     finite_norms,
@@ -19,6 +20,7 @@ from echolearn.training.optimizers import (
     logit,
     make_optimizer,
     minimize_log,
+    orthogonalized,
     with_learned,
 )
 
@@ -84,6 +86,100 @@ def test_steps_do_not_change_their_arguments():
         later.step(new, g, 0.1)
         np.testing.assert_array_equal(w["W"], 1)
         np.testing.assert_array_equal(g["W"], 1)
+
+
+def matrix(seed, rows, columns, condition=None):
+    """Return a random matrix, or one whose singular values fall evenly in logarithm by a factor `condition`."""
+    M = np.random.default_rng([9, seed]).normal(size=(rows, columns))
+    if condition is None:
+        return M
+    U, s, V = np.linalg.svd(M, full_matrices=False)
+    return U * condition ** -np.linspace(0, 1, len(s)) @ V
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (32, 32), (40, 7), (7, 40), (1, 6), (6, 1), (1, 1)])
+@pytest.mark.parametrize("condition", [None, 1.0, 30.0, 100.0])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
+def test_orthogonalised_matrices_keep_their_singular_vectors(shape, condition, scale):
+    """All singular values that are not tiny beside the norm become about 1: the polynomial acts on them alone."""
+    M = scale * matrix(len(shape), *shape, condition)
+    U, s, V = np.linalg.svd(M, full_matrices=False)
+    found = orthogonalized({"W": M})["W"]
+    inside = U.T @ found @ V.T
+    np.testing.assert_allclose(inside, np.diag(np.diag(inside)), atol=1e-9)
+    np.testing.assert_allclose(U @ inside @ V, found, atol=1e-9)  # and it has no others
+    there = s > 0.003 * np.linalg.norm(s)
+    assert there.sum() >= min(shape) - 1
+    assert (np.diag(inside)[there] > 0.6).all()
+    assert (np.diag(inside) < 1.3).all()
+
+
+def test_matrices_are_orthogonalised_each_by_itself():
+    many = {"a": matrix(1, 5, 5), "b": matrix(2, 5, 3), "c": matrix(3, 5, 5), "0": np.zeros((5, 5))}
+    found = orthogonalized(many)
+    assert list(found) == list(many)
+    for name in ("a", "b", "c"):
+        np.testing.assert_allclose(found[name], orthogonalized({name: many[name]})[name], atol=1e-12)
+    np.testing.assert_array_equal(found["0"], 0)
+    assert orthogonalized({"a": many["a"].astype("f4")})["a"].dtype == np.float32
+
+
+def muon_by_hand(weights, gradients, steps, alpha):
+    """Return the weights after some steps, from the formulas; "W" is a matrix inside, V and b are not."""
+    M, w, adam = np.zeros_like(weights["W"]), dict(weights), Adam()
+    for g in gradients[:steps]:
+        M = 0.95 * M + g["W"]
+        direction = orthogonalized({"W": g["W"] + 0.95 * M})["W"]  # Nesterov's momentum
+        rows, columns = direction.shape
+        rest = {name: w[name] for name in ("V", "b")}
+        moved, adam = adam.step(rest, {name: g[name] for name in rest}, 0.3 * alpha)
+        w = {
+            "W": w["W"] - 0.01 * alpha * w["W"] - alpha * max(1, columns / rows) ** 0.5 * direction,
+            "V": moved["V"] - 0.01 * 0.3 * alpha * rest["V"],
+            "b": moved["b"],  # vectors do not decay
+        }
+    return w
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 12), (12, 3)])
+def test_muon_against_the_formulas(shape):
+    rng = np.random.default_rng(5)
+    draw = lambda: {"W": rng.normal(size=shape), "V": rng.normal(size=(4, 2)), "b": rng.normal(size=4)}  # noqa: E731
+    weights, gradients = draw(), [draw() for _ in range(4)]
+    w, muon = weights, Muon(("W",))
+    for n, g in enumerate(gradients, 1):
+        w, muon = muon.step(w, g, 0.1)
+        for name, value in muon_by_hand(weights, gradients, n, 0.1).items():
+            np.testing.assert_allclose(w[name], value, atol=1e-12, err_msg=name)
+
+
+def test_muon_resumes_to_the_bit_and_keeps_precision():
+    rng = np.random.default_rng(6)
+    draw = lambda: {n: rng.normal(size=s).astype("f4") for n, s in {"W": (5, 5), "V": (5, 2), "b": 5}.items()}  # noqa: E731
+    w, straight, other = draw(), Muon(("W",)), None
+    assert straight.resume(*straight.state()) == straight
+    for step in range(6):
+        if step == 3:
+            number, kept = straight.state()
+            assert set(kept) == set(Muon.memories)
+            other, resumed = dict(w), Muon(("W",)).resume(number, kept)
+        g = draw()
+        if other is not None:
+            other, resumed = resumed.step(other, g, 0.1)
+        w, straight = straight.step(w, g, 0.1)
+    for name, value in w.items():
+        np.testing.assert_array_equal(other[name], value)
+        assert value.dtype == np.float32
+
+
+def test_muon_moves_all_directions_of_a_matrix_equally_far():
+    """Where one direction has a thousand times the gradient of the others, Adam's step is nearly that one alone."""
+    U, _, V = np.linalg.svd(matrix(7, 6, 6))
+    g = {"W": U * [1000.0, 30, 30, 30, 30, 30] @ V}
+    (by_muon, _), (by_adam, _) = (o.step({"W": np.zeros((6, 6))}, g, 0.1) for o in (Muon(("W",)), Adam()))
+    s_muon, s_adam = (np.linalg.svd(w["W"], compute_uv=False) for w in (by_muon, by_adam))
+    assert s_muon[-1] > 0.5 * s_muon[0]
+    assert s_adam[-1] < 0.3 * s_adam[0]
 
 
 def test_clipping_shortens_only_what_is_too_long():

@@ -32,7 +32,7 @@ from echolearn.estimators._functions import AnyEstimator
 from echolearn.execution.threads import thread_count
 from echolearn.modelfile.reader import saved_by
 from echolearn.readout.deep_network import DeepNetwork
-from echolearn.reservoir._deep import decay
+from echolearn.reservoir._deep_reservoir import decay
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech import Corpus
 from echolearn.speech._features import FRAME_SECONDS

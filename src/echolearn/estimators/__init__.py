@@ -6,7 +6,7 @@ from echolearn._lazy import names_at_first_use
 
 if TYPE_CHECKING:
     from echolearn.estimators._classifier import ESNClassifier
-    from echolearn.estimators._deep import DeepESNClassifier, DeepESNRegressor
+    from echolearn.estimators._deep_esn import DeepESNClassifier, DeepESNRegressor
     from echolearn.estimators._features import ES2NFeatures, ReservoirFeatures
     from echolearn.estimators._forecaster import ESNForecaster
     from echolearn.estimators._framewise import FrameWise
@@ -37,7 +37,7 @@ __getattr__, __dir__ = names_at_first_use(
     __name__,
     {
         "_classifier": ("ESNClassifier",),
-        "_deep": ("DeepESNClassifier", "DeepESNRegressor"),
+        "_deep_esn": ("DeepESNClassifier", "DeepESNRegressor"),
         "_features": ("ES2NFeatures", "ReservoirFeatures"),
         "_forecaster": ("ESNForecaster",),
         "_framewise": ("FrameWise",),

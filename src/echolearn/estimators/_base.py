@@ -32,7 +32,7 @@ from echolearn.fitting.model import (
     warn_of_runaway,
 )
 from echolearn.fitting.parameters import GroupedSettings, flat_settings
-from echolearn.fitting.settings import NetworkSettings
+from echolearn.fitting.settings import NetworkSettings, check_deep, ridge_choice
 from echolearn.modelfile.layout import Facts
 from echolearn.persistence.save import plan_of, save_model
 from echolearn.readout.deep_network import DeepNetwork
@@ -83,7 +83,8 @@ class ModelViews:
     @property
     def reservoir_(self) -> Reservoir:
         """The reservoir: all weights of the state equation."""
-        return self.model_.single.reservoir
+        network = self.network_  # of which some forecasts have none
+        return network.reservoir if isinstance(network, Network) else self.model_.single.reservoir
 
     @property
     def ridge_(self) -> float:
@@ -393,7 +394,12 @@ class StepEstimator(SequenceEstimator):
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, weighing: Weighing, sample_weight: object
     ) -> Self:
         """Add sequences to the statistics of a ridge readout, and solve it again."""
-        settings = NetworkSettings.of(flat_settings(self))
+        params = flat_settings(self)
+        if isinstance(self.network_, DeepNetwork):
+            check_deep(params)
+            ridge = ridge_choice(params["ridge"])
+        else:
+            ridge = NetworkSettings.of(params).ridge_choice()
         known_statistics(self.model_)
         if is_remote_source(X):
             X, y = cluster.open_source(X, y)
@@ -401,5 +407,5 @@ class StepEstimator(SequenceEstimator):
         check_long_enough(given, self.network_.view.washout)
         rule, class_weights = weighing
         targets = rule.open(y, given, sample_weight)
-        self.model_ = add_sequences(self.model_, settings, given, targets, class_weights)
+        self.model_ = add_sequences(self.model_, ridge, given, targets, class_weights)
         return self

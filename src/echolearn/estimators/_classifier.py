@@ -267,6 +267,24 @@ class StepClassifier(StepEstimator, LabelEstimator):
         kind = DeepClassifierStream if isinstance(self.network_, DeepNetwork) else ClassifierStream
         return kind(self.model_, online=online, warm_up=warm_up)
 
+    def _all_labels(self, classes: ArrayLike | None) -> Array | None:
+        """Return the labels given to `partial_fit`; refuse others than those of the first call, and unknown weights."""
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} counts the labels of all sequences at once, and partial_fit never "
+                "sees all of them. Give the weights as a dict, or as sample_weight."
+            )
+        labels = None if classes is None else _distinct(classes)
+        if self.__sklearn_is_fitted__() and labels is not None and not np.array_equal(labels, self.classes_):
+            raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
+        return labels
+
+    def _add_labels(self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, sample_weight: object) -> Self:
+        """Add sequences with labels to the statistics of a ridge readout."""
+        rule = self._rule()
+        class_weights = rule.class_weights(self.codec_, self.classes_, OpenedTargets([], per_step=self.per_step_))
+        return self._add_sequences(X, y, lengths, (rule, class_weights), sample_weight)
+
 
 def label_encoding(
     data: FitData, rule: TargetRule, labels: Array | None = None
@@ -283,7 +301,8 @@ def label_encoding(
     return codec, (rule, rule.class_weights(codec, codec.labels, data.targets))
 
 
-def _has_ridge_readout(esn: ESNClassifier) -> bool:
+def has_ridge_readout(esn: StepClassifier) -> bool:
+    """Return True for a ridge readout, to which `partial_fit` can add; otherwise raise AttributeError."""
     if esn.readout == "ridge":
         return True
     raise AttributeError(
@@ -580,7 +599,7 @@ class ESNClassifier(StepClassifier):
             )
         return self._adopt(model, interrupted)
 
-    @available_if(_has_ridge_readout)
+    @available_if(has_ridge_readout)
     def partial_fit(
         self,
         X: SequencesLike,
@@ -619,19 +638,11 @@ class ESNClassifier(StepClassifier):
                 f"partial_fit adds to the statistics of one readout of all units, and these {self.hidden_units} are "
                 f"an ensemble of {networks} networks with one each. Set ensemble=1."
             )
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} counts the labels of all sequences at once, and partial_fit never "
-                "sees all of them. Give the weights as a dict, or as sample_weight."
-            )
-        labels, rule = None if classes is None else _distinct(classes), self._rule()
+        labels, rule = self._all_labels(classes), self._rule()
         if not self.__sklearn_is_fitted__():
             settings, data = open_fit(self, X, y, lengths, rule=rule, sample_weight=sample_weight)
             return self._adopt(*fit_model(self, settings, data, *label_encoding(data, rule, labels)))
-        if labels is not None and not np.array_equal(labels, self.classes_):
-            raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
-        class_weights = rule.class_weights(self.codec_, self.classes_, OpenedTargets([], per_step=True))
-        return self._add_sequences(X, y, lengths, (rule, class_weights), sample_weight)
+        return self._add_labels(X, y, lengths, sample_weight)
 
     @property
     def refinement_(self) -> History:

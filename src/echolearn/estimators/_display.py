@@ -17,6 +17,7 @@ from echolearn.fitting.model import FittedModel
 from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir
+from echolearn.reservoir._deep_reservoir import decay
 from echolearn.training.history import History
 from echolearn.validation import Answers, Array, SequencesLike
 
@@ -113,6 +114,8 @@ class PlotMixin:
     def plot(self, X: SequencesLike = None) -> Figure:
         """Plot what was learned: errors, weights and eigenvalues before and after, the readout, and states.
 
+        Of a deep network: errors, the eigenvalues of all layers, the readout, and states.
+
         Parameters
         ----------
         X : array of shape (n_steps, n_features) or (n_steps,), list of arrays, or 3-D array, default=None
@@ -133,6 +136,8 @@ class PlotMixin:
         if X is not None:
             found = self.states(X[:, None] if isinstance(X, np.ndarray) and X.ndim == 1 else X)
             states = np.asarray(found[0] if isinstance(found, list) or np.ndim(found) > 2 else found)
+        if isinstance(self.model_.network, DeepNetwork):
+            return plot_deep(self.model_.network, self.model_.history, states)
         return plot_network(self.model_.single, self.model_.history, self.model_.initial_reservoir, states)
 
 
@@ -149,8 +154,38 @@ def plot_network(network: Network, history: History, before: Reservoir | None, s
     _spectrum(network.reservoir, before, rows["spectrum"])
     _readout(network, rows["readout"])
     if states is not None:
-        _states(states, network.reservoir, rows["states"])
+        _states(states, network.reservoir.leak, rows["states"])
     return figure
+
+
+def plot_deep(network: DeepNetwork, history: History, states: Array | None) -> Figure:
+    """Return a figure of the errors, eigenvalues and readout of a deep network, and of states if there are any."""
+    figure = new_figure((9.6, 3.4 if states is None else 6.4))
+    bottom = [] if states is None else [["states"] * 3]
+    rows: dict[str, Axes] = figure.subplot_mosaic([["errors", "spectrum", "readout"], *bottom])
+    history.plot(rows["errors"])
+    layers = [(stack.weights, k) for stack in network.stacks for k in range(1, stack.layers + 1)]
+    a = np.concatenate([decay(weights[f"{k}/alpha"]) for weights, k in layers])
+    values = a * np.exp(1j * np.concatenate([weights[f"{k}/theta"] for weights, k in layers]))
+    prepared_axes(rows["spectrum"])
+    _eigenvalues({BLUE: np.concatenate([values, values.conj()])}, rows["spectrum"])
+    rows["spectrum"].set_title(f"eigenvalues of {len(layers)} layers: at most {a.max():.3f}", fontsize=10)
+    _readout(network, rows["readout"])
+    if states is not None:
+        leaks = np.concatenate([np.tile(1 - decay(weights[f"{k}/alpha"]), 2) for weights, k in layers])
+        _states(states, leaks, rows["states"])
+    return figure
+
+
+def _eigenvalues(by_colour: dict[str, Array], axes: Axes) -> None:
+    """Plot eigenvalues beside the unit circle."""
+    from matplotlib.patches import Circle
+
+    axes.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
+    for colour, values in by_colour.items():
+        axes.scatter(values.real, values.imag, s=12, color=colour, alpha=0.7, linewidth=0)
+    reach = 1.1 * max(1.0, *(float(np.abs(values).max(initial=0.0)) for values in by_colour.values()))
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part", ylabel="imaginary part")
 
 
 def _weights(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None:
@@ -194,24 +229,18 @@ def _spectrum(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> Non
         text = f"{reservoir.N:,} units: eigenvalues are\nnot computed above {MAX_EIGENVALUE_UNITS:,}"
         axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
         return
-    from matplotlib.patches import Circle
-
-    axes.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
-    reach, said = 1.0, []
+    found, said = {}, []
     for one, colour, name in ((before, GREY, "before (grey)"), (reservoir, BLUE, "after")):
         if one is None:
             continue
-        values = np.linalg.eigvals(one.W_rec.toarray())
-        radius = float(np.abs(values).max(initial=0.0))
-        reach = max(reach, radius)
+        found[colour] = np.linalg.eigvals(one.W_rec.toarray())
+        radius = float(np.abs(found[colour]).max(initial=0.0))
         said.append(f"{radius:.3f} {name}" if before is not None else f"{radius:.3f}")
-        axes.scatter(values.real, values.imag, s=12, color=colour, alpha=0.7, linewidth=0)
-    axes.set(xlim=(-1.1 * reach, 1.1 * reach), ylim=(-1.1 * reach, 1.1 * reach), aspect="equal")
-    axes.set(xlabel="real part", ylabel="imaginary part")
+    _eigenvalues(found, axes)
     axes.set_title(f"eigenvalues: spectral radius {', '.join(said)}", fontsize=10)
 
 
-def _readout(network: Network, axes: Axes) -> None:
+def _readout(network: Network | DeepNetwork, axes: Axes) -> None:
     """Plot how much the readout takes from each of its rows, the largest first."""
     prepared_axes(axes)
     sizes = np.linalg.norm(network.readout.U[:-1], axis=1)
@@ -221,16 +250,16 @@ def _readout(network: Network, axes: Axes) -> None:
     axes.set_title(f"readout: {rows:,} x {outputs} weights, ridge {network.readout.ridge:.3g}", fontsize=10)
 
 
-def _states(states: Array, reservoir: Reservoir, axes: Axes) -> None:
+def _states(states: Array, leak: Array, axes: Axes) -> None:
     """Plot states over time as a picture, slow units below and fast ones above."""
-    order = np.argsort(reservoir.leak, kind="stable")
+    order = np.argsort(leak, kind="stable")
     shown = np.linspace(0, len(order) - 1, min(len(order), MAX_PLOTTED_UNITS)).astype(int)
     steps = states[:MAX_PLOTTED_STEPS]
     picture = steps[:, order[shown]].T
     largest = float(np.abs(picture).max(initial=0.0)) or 1.0
     drawn = axes.imshow(picture, aspect="auto", origin="lower", cmap="RdBu_r", vmin=-largest, vmax=largest)
     axes.figure.colorbar(drawn, ax=axes, fraction=0.03, pad=0.01)
-    sorted_by = "units" if np.ptp(reservoir.leak) == 0 else "units, slow to fast"
+    sorted_by = "units" if np.ptp(leak) == 0 else "units, slow to fast"
     axes.set(xlabel="step", ylabel=sorted_by)
     rest = "" if len(states) <= MAX_PLOTTED_STEPS else f" (the first {MAX_PLOTTED_STEPS} of {len(states):,} steps)"
     axes.set_title(f"hidden states{rest}", fontsize=10)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from echolearn.estimators._base import SequenceEstimator
 from echolearn.estimators._classifier import ESNClassifier, StepClassifier
-from echolearn.estimators._deep import DeepESNClassifier, DeepESNRegressor
+from echolearn.estimators._deep_esn import DeepESNClassifier, DeepESNRegressor
 from echolearn.estimators._forecaster import ESNForecaster
 from echolearn.estimators._framewise import FrameWise
 from echolearn.estimators._regressor import ESNRegressor, StepRegressor

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,42 +14,37 @@ from echolearn import __version__
 from echolearn.display.progress import Progress
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL, active_executor
-from echolearn.execution.threads import map_in_order
 from echolearn.fitting.advice.after import Examination, warn_of_outcome
 from echolearn.fitting.advice.baselines import Outcome
 from echolearn.fitting.codecs import LabelSetCodec, TargetCodec
 from echolearn.fitting.data import FitData, Validation, Weighing, open_validation
+from echolearn.fitting.ensemble import fit_side_by_side, numbered, numbering
 from echolearn.fitting.fit import calibrated, encoded, fitted_model
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, end_of_training
 from echolearn.fitting.parameters import Parameters, flat_settings
+from echolearn.fitting.settings import check_deep, ridge_choice
 from echolearn.fitting.stages import Callback
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.layout import Facts
-from echolearn.readout.deep_network import DeepNetwork
+from echolearn.readout.deep_network import DeepNetwork, feature_statistics
 from echolearn.readout.network import Loss, Readout, sum_of_errors
-from echolearn.readout.ridge import RIDGE_PATH, solve
+from echolearn.readout.ridge import solve
 from echolearn.readout.solver import chosen_ridge
-from echolearn.readout.statistics import Statistics, statistics_of
-from echolearn.reservoir._deep import DeepReservoir
-from echolearn.sequences.batch import group_sequences
+from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import MIN_SEQUENCES_TO_HOLD_OUT, Split, cut_into_windows, hold_out
 from echolearn.training.history import History
 from echolearn.training.loop import Schedule, run_epochs
-from echolearn.training.objectives.deep import DeepObjective, DeepPlan, Frames
+from echolearn.training.objectives.deep_network import DeepObjective, DeepPlan, Frames
 from echolearn.training.optimizers import Weights
-from echolearn.validation import (
-    Array,
-    check_path,
-)
+from echolearn.validation import Array, check_path
 
 Augment = Callable[[Array, np.random.Generator], Array]
 
 DEFAULT_UPDATES = 2000  # of the weights, where `epochs` is None: as many epochs as they take,
 MIN_EPOCHS, MAX_EPOCHS = 5, 150  # within these
 WINDOW_STEPS, SETTLING_STEPS = 200, 100  # of windows into which a few long series are cut, and of steps before each
-GROUP_FRAMES = 4096  # frames whose features exist at once while statistics are summed up
 EPOCH_RETRIES = 2  # how often a diverged epoch is tried again with a smaller step
 
 
@@ -101,11 +94,13 @@ def fit_deep(
     if active_executor() is not LOCAL:
         raise ValueError(f"{type(estimator).__name__} is fitted in this process, not on a cluster: leave it out.")
     params = flat_settings(estimator)
+    check_deep(params)
     inputs, train = encoded(data, codec, weighing, params)
     if not train.target_weights(0).any():
         raise ValueError("no target counts; expected a weight above 0 somewhere.")
     held_out = open_validation(validation, codec, inputs, weighing, like=train, washout=0, layout=data.layout)
-    seeds = np.random.SeedSequence(_entropy(params["random_state"])).spawn(2 + params["ensemble"])
+    entropy = _entropy(params["random_state"])
+    seeds = np.random.SeedSequence(entropy).spawn(2 + params["ensemble"])
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         split = _split(train, held_out, params, seeds[0])
         request = DeepRequest(
@@ -118,26 +113,34 @@ def fit_deep(
             ),
             callback=callback,
             checkpoint=None if checkpoint is None else check_path("checkpoint", checkpoint),
-            about=_about(estimator, params, train, held_out),
+            about={} if checkpoint is None else _about(estimator, entropy, train, held_out),
         )
-        fits = _learn_all(request, seeds[2:])
+        fits, interrupted = _learn_all(request, seeds[2:])
         network = _network(fits, params, split)
-        model = fitted_model(estimator, data, codec, inputs, network, _numbered(fits))
+        model = fitted_model(estimator, data, codec, inputs, network=network, history=_history(fits))
         model = replace(model, training_end=end_of_training(network, train, data.given, inputs))
         outcome = _outcome(network, split)
-    warn_of_outcome(Examination(outcome), codec)
+    seen = "training" if split.held_out is None else "held-out"
+    warn_of_outcome(Examination(outcome, data=seen, cures="more data, more units or layers, or more epochs"), codec)
     if isinstance(codec, LabelSetCodec):
         model = replace(model, codec=calibrated(codec, model, data))
-    return model, any(fit.interrupted for fit in fits)
+    return model, interrupted
 
 
 def _entropy(random_state: int | np.random.Generator | None) -> int | None:
     return int(random_state.integers(2**63)) if isinstance(random_state, np.random.Generator) else random_state
 
 
-def _about(estimator: BaseEstimator, params: Parameters, train: Dataset, held_out: Dataset | None) -> Facts:
-    """Return what a checkpoint recognises a fit by."""
-    known = {name: value for name, value in params.items() if name not in ("verbose", "augment", "class_weight")}
+def _about(estimator: BaseEstimator, entropy: int | None, train: Dataset, held_out: Dataset | None) -> Facts:
+    """Return what a checkpoint recognises a fit by; weights of classes are in the data."""
+    if entropy is None:
+        raise ValueError(
+            "checkpoint= with random_state=None: every fit would draw another network, and none could resume where "
+            "one stopped. Give a random_state, for example 0."
+        )
+    params = flat_settings(estimator)
+    known = {name: value for name, value in params.items() if name not in ("verbose", "class_weight")}
+    known |= {"random_state": entropy, "augment": params["augment"] is not None}
     hashes = {"data": train.fingerprint(), "held_out": None if held_out is None else held_out.fingerprint()}
     return {"echolearn": __version__, "estimator": type(estimator).__name__, **known, **hashes}
 
@@ -168,24 +171,36 @@ def _augmented(params: Parameters, inputs: InputCodec, raw: Split, seed: np.rand
             raise ValueError(
                 f"augment returned shape {new.shape} for a sequence of shape {X[i].shape}; expected the same."
             )
+        there = np.isfinite(new) if inputs.missing == "error" else ~np.isinf(new)
+        if not there.all():
+            raise ValueError("augment returned NaN or infinity for a sequence; expected finite numbers.")
         return inputs.encode(new, params["dtype"])
 
     return frames
 
 
-def _learn_all(request: DeepRequest, seeds: Sequence[np.random.SeedSequence]) -> list[DeepFit]:
-    """Learn the networks of an ensemble, each on one core; a single one on all of them."""
+def _learn_all(request: DeepRequest, seeds: Sequence[np.random.SeedSequence]) -> tuple[list[DeepFit], bool]:
+    """Learn the networks of an ensemble, each on one core; a single one on all of them. True: Ctrl-C ended them."""
     if len(seeds) == 1:
-        return [_learn(request, seeds[0])]
-    requests = [
-        replace(
-            request,
-            params={**request.params, "verbose": request.params["verbose"] if number == 1 else 0},
-            checkpoint=None if request.checkpoint is None else request.checkpoint / f"network-{number}",
-        )
-        for number in range(1, len(seeds) + 1)
-    ]
-    return list(map_in_order(lambda pair: _learn(*pair), zip(requests, seeds, strict=True)))
+        fit = _learn(request, seeds[0])
+        return [fit], fit.interrupted
+
+    def learn(index: int, callback: Callback) -> DeepFit:
+        folder = None if request.checkpoint is None else request.checkpoint / f"network-{index + 1}"
+        params = {**request.params, "verbose": request.params["verbose"] if index == 0 else 0}
+        return _learn(replace(request, params=params, checkpoint=folder, callback=callback), seeds[index])
+
+    callbacks = [numbering(request.callback, number) for number in range(1, len(seeds) + 1)]
+    found, interrupted = fit_side_by_side(learn, callbacks, lambda index: None)
+    done = [fit for fit in found if fit is not None]
+    if not done:
+        raise KeyboardInterrupt
+    return done, interrupted
+
+
+def _history(fits: Sequence[DeepFit]) -> History:
+    """Return the epochs of all networks; of an ensemble, with the number of the network."""
+    return fits[0].history if len(fits) == 1 else numbered([fit.history for fit in fits])
 
 
 def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
@@ -251,29 +266,8 @@ def _network(fits: Sequence[DeepFit], params: Parameters, split: Split) -> DeepN
     if softmax:
         return network
     s = feature_statistics(network, split.whole)
-    ridge = params["ridge"]
-    mu = chosen_ridge(s, float(ridge) if isinstance(ridge, Real) else _ridges(ridge))
+    mu = chosen_ridge(s, ridge_choice(params["ridge"]))
     return replace(network, readout=Readout(solve(s, mu, intercept=True), False, mu, statistics=s))
-
-
-def _ridges(given: object) -> Callable[[float], Sequence[float] | Array]:
-    """Return the function from the mean diagonal of the Gram matrix to the ridges to choose from."""
-    return lambda diagonal: RIDGE_PATH * diagonal if isinstance(given, str) else cast("Sequence[float]", given)
-
-
-def feature_statistics(network: DeepNetwork, data: Dataset) -> Statistics:
-    """Return the statistics of features and targets, from which a readout is solved in closed form (eq. 9)."""
-
-    def statistics_of_group(data: Dataset, which: Array) -> Statistics:
-        rows, _ = network.rows(network.features([data.X[i] for i in which], data.dtype))
-        join = np.concatenate if data.per_step else np.stack
-        T = join([np.asarray(data.y[i]) for i in which])
-        w = None if data.weights is None else join([np.asarray(data.weights[i], np.float64) for i in which])
-        if w is not None:
-            rows, T, w = rows[w > 0], T[w > 0], w[w > 0]
-        return statistics_of(np.hstack([rows, np.ones((len(rows), 1), rows.dtype)]), T, data.n_out, w=w)
-
-    return data.sum(statistics_of_group, group_sequences(data.lengths, GROUP_FRAMES))
 
 
 def _outcome(network: DeepNetwork, split: Split) -> Outcome | None:
@@ -299,10 +293,3 @@ def mean_error_of(network: DeepNetwork, data: Dataset, loss: Loss) -> float:
         error, n = sum_of_errors(loss, Y, T, w)
         total, count = total + error, count + n
     return total / count
-
-
-def _numbered(fits: Sequence[DeepFit]) -> History:
-    """Return the epochs of all networks; of an ensemble, with the number of the network."""
-    if len(fits) == 1:
-        return fits[0].history
-    return History([{"network": number, **row} for number, fit in enumerate(fits, 1) for row in fit.history])

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -54,8 +54,8 @@ def fit_ensemble(request: FitRequest, count: int) -> Fit:
         raise KeyboardInterrupt
     return replace(
         Fit.of(average([one.network for one in done])),
-        history=_numbered([one.history for one in done]),
-        refinement=_numbered([one.refinement for one in done]),
+        history=numbered([one.history for one in done]),
+        refinement=numbered([one.refinement for one in done]),
         interrupted=stopped,
         examination=joined_examinations([one.examination for one in done]),
     )
@@ -63,11 +63,35 @@ def fit_ensemble(request: FitRequest, count: int) -> Fit:
 
 def _fit_here(requests: Sequence[FitRequest], on_done: Callable[[int], object]) -> tuple[list[Fit | None], bool]:
     """Return the fitted networks, and whether Ctrl-C has ended them early; those that had not begun then are None."""
-    fitted: list[Fit | None] = [None] * len(requests)
-    running, stop, failed = [Lock() for _ in requests], Event(), Event()
+
+    def fit_one(index: int, callback: Callback) -> Fit:
+        return fit_network(replace(requests[index], callback=callback))
+
+    return fit_side_by_side(fit_one, [request.callback for request in requests], on_done)
+
+
+class Fitted(Protocol):
+    """A fit that Ctrl-C may have ended early."""
+
+    @property
+    def interrupted(self) -> bool: ...
+
+
+Result = TypeVar("Result", bound=Fitted)
+
+
+def fit_side_by_side(
+    fit: Callable[[int, Callback], Result], callbacks: Sequence[Callback | None], on_done: Callable[[int], object]
+) -> tuple[list[Result | None], bool]:
+    """Return fit(index, callback) for the callback of each network, each on one core, and whether Ctrl-C ended them.
+
+    Networks that had not begun then are None. If one fails, the others are abandoned.
+    """
+    fitted: list[Result | None] = [None] * len(callbacks)
+    running, stop, failed = [Lock() for _ in callbacks], Event(), Event()
 
     def fit_one(index: int) -> None:
-        callback = requests[index].callback
+        callback = callbacks[index]
 
         def after_epoch(row: dict[str, float]) -> object:
             if failed.is_set():
@@ -79,7 +103,7 @@ def _fit_here(requests: Sequence[FitRequest], on_done: Callable[[int], object]) 
         with running[index]:
             if stop.is_set():
                 return
-            result = fit_network(replace(requests[index], callback=after_epoch))
+            result = fit(index, after_epoch)
             fitted[index] = result
             if result.interrupted:
                 stop.set()  # by a callback; the other networks end too
@@ -87,7 +111,7 @@ def _fit_here(requests: Sequence[FitRequest], on_done: Callable[[int], object]) 
 
     with one_blas_thread():
         try:
-            deque(map_in_order(fit_one, range(len(requests))), maxlen=0)
+            deque(map_in_order(fit_one, range(len(callbacks))), maxlen=0)
         except BaseException as problem:
             stop.set()
             if not isinstance(problem, KeyboardInterrupt):
@@ -122,7 +146,7 @@ def _requests(request: FitRequest, count: int) -> list[FitRequest]:
                 request,
                 settings=own,
                 params={**request.params, **{name: getattr(own, name) for name in NETWORK_PARAMETERS}},
-                callback=_numbering(request.callback, number),
+                callback=numbering(request.callback, number),
                 checkpoint=folder,
                 networks=count,
             )
@@ -130,12 +154,13 @@ def _requests(request: FitRequest, count: int) -> list[FitRequest]:
     return requests
 
 
-def _numbering(callback: Callback | None, number: int) -> Callback | None:
+def numbering(callback: Callback | None, number: int) -> Callback | None:
     """Return a callback whose rows have the number of their network."""
     return None if callback is None else lambda row: callback({"network": number, **row})
 
 
-def _numbered(histories: list[History]) -> History:
+def numbered(histories: Sequence[History]) -> History:
+    """Return the rows of several histories, each with the number of its network."""
     return History({"network": number, **row} for number, history in enumerate(histories, 1) for row in history)
 
 

@@ -32,10 +32,10 @@ from echolearn.fitting.parameters import Parameters, flat_settings
 from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
 from echolearn.fitting.stages import Callback, FitRequest, fit_network
 from echolearn.fitting.summaries import fit_summary
-from echolearn.readout.deep_network import DeepNetwork
+from echolearn.readout.deep_network import DeepNetwork, feature_statistics
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import solve
-from echolearn.readout.solver import MIN_ITERATIVE_UNITS, chosen_ridge
+from echolearn.readout.solver import MIN_ITERATIVE_UNITS, Ridge, chosen_ridge
 from echolearn.readout.statistics import Statistics, collect
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, check_long_enough
@@ -123,7 +123,7 @@ def fit_series(estimator: BaseEstimator, data: FitData, codec: TargetCodec, weig
         raise ValueError(f"{type(estimator).__name__} is fitted in this process, not on a cluster: leave it out.")
     params = flat_settings(estimator)
     inputs, train = encoded(data, codec, weighing, params)
-    model = fitted_model(estimator, data, codec, inputs, fit_summary(train, params))
+    model = fitted_model(estimator, data, codec, inputs, network=fit_summary(train, params))
     return replace(model, codec=calibrated(codec, model, data)) if isinstance(codec, LabelSetCodec) else model
 
 
@@ -173,7 +173,7 @@ def fit_model(
     with one_blas_thread():
         end = end_of_training(fit.network, train, data.given, inputs)
     model = replace(
-        fitted_model(estimator, data, codec, inputs, fit.network, fit.history),
+        fitted_model(estimator, data, codec, inputs, network=fit.network, history=fit.history),
         refinement=fit.refinement,
         training_end=end,
         initial_reservoir=fit.initial_reservoir,
@@ -189,6 +189,7 @@ def fitted_model(
     data: FitData,
     codec: TargetCodec,
     inputs: InputCodec,
+    *,
     network: Network | DeepNetwork,
     history: History | None = None,
 ) -> FittedModel:
@@ -221,19 +222,21 @@ def calibrated(codec: LabelSetCodec, model: FittedModel, data: FitData) -> Label
 
 
 def add_sequences(
-    model: FittedModel, settings: NetworkSettings, given: Sequences, targets: OpenedTargets, class_weights: Array | None
+    model: FittedModel, ridge: Ridge, given: Sequences, targets: OpenedTargets, class_weights: Array | None
 ) -> FittedModel:
     """Return a model with sequences added to the statistics of its ridge readout, which is solved again."""
-    network, before = model.network, known_statistics(model)
-    assert isinstance(network, Network)
-    check_kind(targets, per_step=True, name="partial_fit")
-    inputs = model.inputs.dataset(given.X, per_step=True, dtype=settings.dtype)
-    data = targets.dataset(inputs.X, model.codec, settings.dtype, class_weights)
+    network, before, per_step = model.network, known_statistics(model), model.per_step
+    check_kind(targets, per_step=per_step, name="partial_fit")
+    inputs = model.inputs.dataset(given.X, per_step=per_step, dtype=model.dtype)
+    data = targets.dataset(inputs.X, model.codec, model.dtype, class_weights)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        s = collect(network.reservoir, data, network.view)
+        if isinstance(network, DeepNetwork):
+            s = feature_statistics(network, data)
+        else:
+            s = collect(network.reservoir, data, network.view)
         s += before
-        ridge = chosen_ridge(s, settings.ridge_choice())
-        readout = Readout(solve(s, ridge, intercept=True), False, ridge, statistics=s)
+        mu = chosen_ridge(s, ridge)
+        readout = Readout(solve(s, mu, intercept=True), False, mu, statistics=s)
     network = replace(network, readout=readout)
     return replace(model, network=network, training_end=end_of_training(network, data, given, model.inputs))
 

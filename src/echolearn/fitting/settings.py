@@ -93,8 +93,6 @@ RULES: dict[str, Rule] = {
     "momentum": one_of("fista", "printed"),
     "step_size": or_none(POSITIVE, "chosen from the number of hidden units"),
     "refine_epochs": whole_number(0),
-    "joint_epochs": whole_number(0),
-    "sees": one_of("output", "output+input", "output+hidden"),
     "epochs": or_none(whole_number(0), "as many as the data need"),
     "batch_size": any_of(
         one_of("auto"),
@@ -135,8 +133,8 @@ DEEP_RULES: dict[str, Rule] = {
     "layers": whole_number(1),
     "dropout": number(lambda v: 0 <= v < 1, "a number in [0, 1)"),
     "leak": Rule(
-        lambda v: isinstance(v, tuple) and len(v) == 2 and 0 < v[0] <= v[1] < 1,
-        "a pair of numbers, 0 < low <= high < 1",
+        lambda v: isinstance(v, tuple) and len(v) == 2 and all(map(is_number, v)) and 0 < v[0] <= v[1] < 1,
+        "a pair of numbers (low, high), 0 < low <= high < 1",
     ),
     "angle": number(lambda v: 0 <= v <= np.pi, "a number in [0, pi]"),
     "augment": Rule(lambda v: v is None or callable(v), "None, or a function of a sequence and a generator"),
@@ -150,6 +148,16 @@ DEEP_RULES: dict[str, Rule] = {
 def check_each(settings: Parameters) -> None:
     """Raise ValueError for the first setting that breaks its rule."""
     validation.check_each(settings, RULES)
+
+
+def check_deep(settings: Parameters) -> None:
+    """Raise ValueError for a setting of a deep network that breaks its rule, or for two that exclude each other."""
+    validation.check_each(settings, DEEP_RULES)
+    if settings["bidirectional"] and settings["units"] < 4:
+        raise ValueError(
+            f"bidirectional=True with units={settings['units']}: there must be a pair of units for each direction. "
+            "Give 4 or more, or bidirectional=False."
+        )
 
 
 def check(settings: Parameters) -> None:
@@ -267,6 +275,18 @@ def reservoir_fingerprint(reservoir: Reservoir) -> str:
     arrays = {**reservoir.weights(), "initial_state": reservoir.initial_state, "backward": reservoir.backward}
     known = {name: value for name, value in arrays.items() if value is not None}
     return weights_fingerprint(known, (reservoir.activation, matrix_fingerprint(reservoir.W_rec)))
+
+
+def ridge_choice(given: str | float | Sequence[float], path: Sequence[float] | Array = RIDGE_PATH) -> Ridge:
+    """Return a ridge given as a number, or the function from the mean diagonal of G to those to choose from.
+
+    path: of "auto", in units of the mean diagonal.
+    """
+    if isinstance(given, Real):
+        return float(given)
+    if isinstance(given, str):
+        return lambda diagonal: np.asarray(path) * diagonal
+    return lambda diagonal: cast("Sequence[float]", given)
 
 
 DEFAULT_UPDATES = 400  # of the weights, where `epochs` is None: as many epochs as they take,
@@ -419,13 +439,7 @@ class NetworkSettings:
 
     def ridge_choice(self) -> Ridge:
         """Return the ridge given, or the function from the mean diagonal of G to those to choose from."""
-        if isinstance(self.ridge, Real):
-            return float(self.ridge)
-        if isinstance(self.ridge, str):
-            path = np.asarray(self.ridge_path)
-            return lambda diagonal: path * diagonal
-        given = self.ridge
-        return lambda diagonal: cast("Sequence[float]", given)
+        return ridge_choice(self.ridge, self.ridge_path)
 
     def plan(self, ridge: float, epochs: int) -> LearningPlan:
         """Return how the weights are learned."""

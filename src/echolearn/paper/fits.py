@@ -27,7 +27,7 @@ from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.paper.parts import CorpusParts
 from echolearn.readout.deep_network import DeepNetwork
-from echolearn.reservoir._deep import decay
+from echolearn.reservoir._deep_reservoir import decay
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech._phone_set import split_state
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 from echolearn.display.progress import StageProgress, clock
 from echolearn.estimators import DeepESNClassifier, ESNClassifier
 from echolearn.fitting.parameters import flat_settings
+from echolearn.fitting.settings import DEEP_RULES
 from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
 from echolearn.paper.estimate import CorpusSize, estimate_lines, memory_text
@@ -44,6 +45,7 @@ from echolearn.speech import Corpus, Evaluation, matched_pairs
 from echolearn.speech.recognition._search import Token
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
+from echolearn.validation import check_each
 
 Done = Mapping[Cell, tuple[MeasuredFit, "ScoredSystem"]]  # of each finished system its fit and its phones
 
@@ -56,21 +58,24 @@ TRIGRAM_WORK = 3  # of decoding with a trigram, in units of that with a bigram
 @dataclass(frozen=True)
 class PhonePlan:
     systems: tuple[str, ...] = SYSTEMS
-    units: int = 300  # of each system but `deep`, which has its defaults
+    units: int = 300  # of each system but `deep`
     order: int | None = None  # of the phone n-gram; None: 2 or 3, whichever has the smaller phone error on valid
     level: str = "corpus"  # the classes that are scored, of LEVELS
     seed: int = 0
-    changes: Mapping[str, Any] = field(default_factory=dict)  # of parameters of ESNClassifier, for every system
+    changes: Mapping[str, Any] = field(default_factory=dict)  # of parameters of ESNClassifier; epochs: of all systems
+    deep: Mapping[str, Any] = field(default_factory=dict)  # of parameters of DeepESNClassifier
 
     def estimator(self, cell: Cell) -> StateClassifier:
         settings = {**self.changes, "random_state": cell.seed}
         if cell.column == "deep":
-            return DeepESNClassifier(random_state=cell.seed)
+            epochs = {name: value for name, value in self.changes.items() if name == "epochs"}
+            return DeepESNClassifier(**{**epochs, **self.deep, "units": cell.units, "random_state": cell.seed})
         differs: dict[str, dict[str, Any]] = {"fixed": {"learn": "none"}, "bidirectional": {"bidirectional": True}}
         return ESNClassifier(cell.units, **{**settings, **differs.get(cell.column, {})})
 
     def cells(self) -> list[Cell]:
-        return [Cell(self.units, system, self.seed) for system in self.systems]
+        of_layers = self.deep.get("units", DeepESNClassifier().units)
+        return [Cell(of_layers if system == "deep" else self.units, system, self.seed) for system in self.systems]
 
     def check(self) -> None:
         """Check every setting of every system, before the first is fitted."""
@@ -91,6 +96,8 @@ class PhonePlan:
         for estimator in map(self.estimator, self.cells()):
             if isinstance(estimator, ESNClassifier):
                 check_parameters(flat_settings(estimator))
+            else:
+                check_each(flat_settings(estimator), DEEP_RULES)
 
 
 def decoding_seconds(size: CorpusSize, order: int | None) -> float:

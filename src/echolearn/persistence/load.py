@@ -45,7 +45,7 @@ from echolearn.readout.statistics import Statistics
 from echolearn.readout.summary import Summary
 from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._deep import DeepReservoir
+from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.training.history import History
 from echolearn.validation import Array, check_each, check_path
 

@@ -11,8 +11,9 @@ from numpy.typing import DTypeLike
 
 from echolearn.display.facts import counted, one_line
 from echolearn.readout.network import Readout
+from echolearn.readout.statistics import Statistics, statistics_of
 from echolearn.readout.view import ReadoutView
-from echolearn.reservoir._deep import DeepReservoir
+from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.closed_loop import Start
@@ -119,3 +120,18 @@ class DeepNetwork:
             for i, one in zip(which, some, strict=True):
                 found[i] = one
         return found
+
+
+def feature_statistics(network: DeepNetwork, data: Dataset) -> Statistics:
+    """Return the statistics of features and targets, from which a readout is solved in closed form (eq. 9)."""
+
+    def statistics_of_group(data: Dataset, which: Array) -> Statistics:
+        rows, _ = network.rows(network.features([data.X[i] for i in which], data.dtype))
+        join = np.concatenate if data.per_step else np.stack
+        T = join([np.asarray(data.y[i]) for i in which])
+        w = None if data.weights is None else join([np.asarray(data.weights[i], np.float64) for i in which])
+        if w is not None:
+            rows, T, w = rows[w > 0], T[w > 0], w[w > 0]
+        return statistics_of(np.hstack([rows, np.ones((len(rows), 1), rows.dtype)]), T, data.n_out, w=w)
+
+    return data.sum(statistics_of_group, group_sequences(data.lengths, MAX_FRAMES_PER_GROUP))

@@ -4,8 +4,8 @@ A `Plan` knows no estimator and no library but NumPy's arrays. Its meaning, for 
 
 1. the operations of `inputs` turn every frame into the inputs of the network;
 2. a `Layer` runs eq. 1 over its inputs and has the outputs Y = [H X] U + intercept; with a `summary`, its readout sees
-   one row of statistics per series instead of H and X. A `Deep` network computes features q_t (reservoir/_deep.py has
-   the equations) and has the outputs Y = q U + intercept, with `pooled` of the mean of q over time;
+   one row of statistics per series instead of H and X. A `Deep` network computes features q_t (the equations are in
+   reservoir/_deep_reservoir.py) and has the outputs Y = q U + intercept, with `pooled` of the mean of q over time;
 3. `answer` turns outputs into probabilities or values.
 
 All numbers are float64; `precision` is that in which the network itself computes. What cannot be written like this is

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from echolearn.reservoir._deep import DeepReservoir, decay
+from echolearn.reservoir._deep_reservoir import DeepReservoir, decay
 from echolearn.states import _scans as loops
 from echolearn.validation import Array
 

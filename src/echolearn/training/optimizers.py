@@ -1,4 +1,4 @@
-"""Optimizers, which compute new weights from gradients (eq. 36, 37): Adam, FISTA and L-BFGS.
+"""Optimizers, which compute new weights from gradients (eq. 36, 37): Adam, Muon, FISTA and L-BFGS.
 
 Weights are a dict of arrays by name: "W", "W_rec" (its non-zero values), "W_fb", "bias", and "leak" (as logits).
 """

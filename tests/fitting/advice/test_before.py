@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, StackedClassifier
+from echolearn import DeepESNClassifier, ESNClassifier, ESNRegressor, SeriesClassifier
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.advice.before import warn_of_scale
 from toys import grouped
@@ -141,7 +141,7 @@ def test_one_label_in_each_sequence_may_be_meant():
     with pytest.warns(InputWarning, match=r"SeriesClassifier with y.groupby\(X\['id'\]\).first\(\)"):
         esn.fit(panel.rename_axis(["id", "t"]).reset_index(), labels.to_numpy())
     with pytest.warns(InputWarning, match="each of the 6 sequences"):
-        StackedClassifier([ESNClassifier(5, learn="none")] * 2, joint_epochs=1).fit(X, y)
+        DeepESNClassifier(6, 2, epochs=40).fit(X, y)
     SeriesClassifier(5).fit(panel, labels.groupby(level=0).first())  # as advised; warnings are errors in tests
     SeriesClassifier(5).fit(X, [t[0] for t in y])
     y[0][0] = 1

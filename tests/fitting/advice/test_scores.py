@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, SeriesClassifier, StackedClassifier
+from echolearn import DeepESNClassifier, ESNClassifier, ESNForecaster, ESNRegressor, SeriesClassifier
 from echolearn.exceptions import PoorFitWarning, PoorScoreWarning
 from echolearn.fitting.advice.scores import warn_of_poor_labels
 from echolearn.metrics import permutation_importance
@@ -65,15 +65,14 @@ def test_values_no_better_than_the_mean(regressor):
     assert regressor.score(X, ECHO) > 0.9
 
 
-def test_rows_of_labels_stacks_and_forecasters_warn_too():
+def test_rows_of_labels_deep_networks_and_forecasters_warn_too():
     rows = np.stack([ECHO > 0, np.roll(ECHO, 1) > 0], axis=1).astype(int)
     esn = ESNClassifier(20, learn="none").fit([X] * 3, [rows] * 3)
     with pytest.warns(PoorScoreWarning, match="each label's most frequent value"):
         esn.score([X], [RNG.permutation(rows)])
-    layer = ESNClassifier(10, learn="none")
-    stack = StackedClassifier([layer, layer], joint_epochs=0).fit([X] * 3, [NAMES] * 3)
+    deep = DeepESNClassifier(8, 2, epochs=60).fit([X] * 3, [NAMES] * 3)
     with pytest.warns(PoorScoreWarning, match="'low'"):
-        stack.score([X], [OTHER])
+        deep.score([X], [OTHER])
     series = np.sin(np.arange(300) / 5)
     forecaster = ESNForecaster(20, learn="none").fit(series)
     with pytest.warns(PoorScoreWarning, match="no better than always answering their mean"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import toyspeech
-from echolearn import ESNClassifier, StackedClassifier
+from echolearn import DeepESNClassifier, SeriesClassifier
 from echolearn.speech.recognition import Lexicon, Recognizer
 from echolearn.speech.recognition._decoder import learn_phone_task
 from echolearn.speech.recognition._ngrams import word_list
@@ -124,20 +124,18 @@ def test_a_network_that_does_not_fit_the_phones_is_refused():
     names = recognizer.phones.states[::-1]
     with pytest.raises(ValueError, match="in their order"):
         Recognizer(recognizer.model, replace(recognizer.phones, states=names))
-    whole = ESNClassifier(5, learn="none").fit([np.zeros((4, 1)), np.ones((4, 1))], ["a", "b"])
+    whole = SeriesClassifier(5).fit([np.zeros((4, 1)), np.ones((4, 1))], ["a", "b"])
     with pytest.raises(ValueError, match="every frame"):
         Recognizer(whole, recognizer.phones)
 
 
-def test_both_directions_ensembles_and_stacks_recognise():
+def test_both_directions_ensembles_and_deep_networks_recognise():
     _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
     own, names = toyspeech.corpus(), np.array(toyspeech.STATE_NAMES)
     X, y = own.part("train")
-    layers = [ESNClassifier(20, learn="none", readout="ridge") for _ in range(2)]
-    stack = StackedClassifier(layers, random_state=0)
-    stack.fit(X, [names[one] for one in y])
+    deep = DeepESNClassifier(16, 2, epochs=10).fit(X, [names[one] for one in y])
     known = toyspeech.recognizer(words=False)
-    for network in (toyspeech.network(bidirectional=True), toyspeech.network(ensemble=2), stack):
+    for network in (toyspeech.network(bidirectional=True), toyspeech.network(ensemble=2), deep):
         found = Recognizer(network, known.phones, None, known.features).recognize(samples)
         assert [t.name for t in found.phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
 

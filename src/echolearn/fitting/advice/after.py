@@ -50,10 +50,15 @@ DIAGNOSE = "echolearn.diagnostics.diagnose(esn, X, y) lists what limits the fit.
 
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """The examination of a fit: the outcome on unseen data, None where there are none, and remarks on the readout."""
+    """The examination of a fit: the outcome on unseen data, None where there are none, and remarks on the readout.
+
+    data: what the outcome is of; cures: what to try where it is poor.
+    """
 
     outcome: Outcome | None = None
     remarks: dict[str, str] = field(default_factory=dict)
+    data: str = "held-out"
+    cures: str = "more data, more hidden_units, or another input_scaling"
 
     @property
     def is_empty(self) -> bool:
@@ -292,14 +297,14 @@ def warn_of_outcome(found: Examination, codec: TargetCodec) -> None:
     outcome = found.outcome
     if outcome is None or outcome.count < MIN_JUDGED_TARGETS:
         return
-    text = _label_complaint(outcome, codec) if isinstance(codec, (ClassCodec, LabelSetCodec)) else None
+    text = _label_complaint(found, outcome, codec) if isinstance(codec, (ClassCodec, LabelSetCodec)) else None
     if isinstance(codec, ValueCodec):
-        text = _value_complaint(outcome, codec)
+        text = _value_complaint(found, outcome, codec)
     if text is not None:
         warn_user(text, PoorFitWarning)
 
 
-def _label_complaint(outcome: Outcome, codec: ClassCodec | LabelSetCodec) -> str | None:
+def _label_complaint(found: Examination, outcome: Outcome, codec: ClassCodec | LabelSetCodec) -> str | None:
     """Return a text if labels are no better than the most frequent ones, within the error of their number."""
     error, trivial = outcome.error(codec.error), outcome.trivial_error(codec.error)
     if trivial == 0 or error < trivial - np.sqrt(trivial * (1 - trivial) / outcome.count):
@@ -309,37 +314,37 @@ def _label_complaint(outcome: Outcome, codec: ClassCodec | LabelSetCodec) -> str
     if isinstance(codec, ClassCodec):
         usual = repr(codec.labels.tolist()[int(np.argmax(usual_target(T, w, Y.shape[1])))])
     return (
-        f"{1 - error:.1%} of the held-out labels are right: {'no' if error >= trivial else 'hardly'} better than "
+        f"{1 - error:.1%} of the {found.data} labels are right: {'no' if error >= trivial else 'hardly'} better than "
         f"always answering {usual} ({1 - trivial:.1%}). Look whether X tells these labels apart at all and belongs to "
-        f"y step by step; then try more data, more hidden_units, or another input_scaling. {DIAGNOSE}"
+        f"y step by step; then try {found.cures}. {DIAGNOSE}"
     )
 
 
-def _value_complaint(outcome: Outcome, codec: ValueCodec) -> str | None:
+def _value_complaint(found: Examination, outcome: Outcome, codec: ValueCodec) -> str | None:
     """Return a text if values are no better than their mean or the last value, or lag behind."""
     error, trivial = outcome.error(codec.error), outcome.trivial_error(codec.error)
     if not trivial > 0:
         return None
     if error > TRIVIAL_ERROR_SHARE * trivial:
         return (
-            f"the squared error on held-out data is {error / trivial:.3g} of the variance: no better than always "
+            f"the squared error on {found.data} data is {error / trivial:.3g} of the variance: no better than always "
             f"answering the mean (R² {1 - error / trivial:.2g}). Look whether X has to do with y, step by step; "
-            f"then try more data, more hidden_units, or another input_scaling. {DIAGNOSE}"
+            f"then try {found.cures}. {DIAGNOSE}"
         )
     if not outcome.per_step or error < NEGLIGIBLE_ERROR_SHARE * trivial:
         return None
     last = last_value_error(outcome)
     if last is not None and error > TRIVIAL_ERROR_SHARE * last:
         return (
-            f"the squared error on held-out data ({error / trivial:.3g} of the variance) is no better than that of "
+            f"the squared error on {found.data} data ({error / trivial:.3g} of the variance) is no better than that of "
             f"repeating the last value of the input ({last / trivial:.3g}). Predict changes, y[t] - X[t], instead of "
             f"values, or give inputs that tell more than the past of y. {DIAGNOSE}"
         )
-    found = lag(outcome)
-    if lags(found, trivial):
-        steps, moved, without = found
+    late = lag(outcome)
+    if lags(late, trivial):
+        steps, moved, without = late
         return (
-            f"predictions lag {steps} step{'s' * (steps > 1)} behind the held-out targets: moved to earlier steps, "
+            f"predictions lag {steps} step{'s' * (steps > 1)} behind the {found.data} targets: moved to earlier steps, "
             f"{1 - moved / without:.0%} of their squared error goes away. The network repeats the past. Predict "
             f"changes of y instead of values, or give inputs that tell more than its past. {DIAGNOSE}"
         )

@@ -8,9 +8,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 
 from echolearn.estimators._base import store_parameters
-from echolearn.estimators._classifier import StepClassifier, label_encoding
+from echolearn.estimators._classifier import StepClassifier, has_ridge_readout, label_encoding
 from echolearn.estimators._regressor import RULE, StepRegressor
 from echolearn.fitting.data import ClassWeight, Validation
 from echolearn.fitting.depth import Augment, fit_deep
@@ -188,6 +189,44 @@ class DeepESNClassifier(StepClassifier):
         )
         return self._adopt(*fitted)
 
+    @available_if(has_ridge_readout)
+    def partial_fit(
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        classes: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        sample_weight: object = None,
+    ) -> Self:
+        """Add sequences to those that the ridge readout was fitted to: the same readout as from all of them at once.
+
+        The first call is a fit; all weights but those of the readout stay as they were learned in it.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths, with the features of the first call.
+        y : array or list of arrays
+            One label per time step, in the form of X, or per sequence, as in the first call.
+        classes : array of labels, default=None
+            All labels; needed in the first call if its y may lack some.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. None: 1.
+
+        Returns
+        -------
+        DeepESNClassifier
+            The estimator itself.
+        """
+        labels, rule = self._all_labels(classes), self._rule()
+        if not self.__sklearn_is_fitted__():
+            data = open_by_rules(self, X, y, lengths, rules=DEEP_RULES, rule=rule, sample_weight=sample_weight)
+            return self._adopt(*fit_deep(self, data, *label_encoding(data, rule, labels)))
+        return self._add_labels(X, y, lengths, sample_weight)
+
 
 class DeepESNRegressor(StepRegressor):
     """A deep echo state network that predicts values at every time step, or per sequence, with all weights learned.
@@ -339,3 +378,36 @@ class DeepESNRegressor(StepRegressor):
             checkpoint=checkpoint,
         )
         return self._adopt(*fitted)
+
+    def partial_fit(
+        self,
+        X: SequencesLike,
+        y: SequencesLike,
+        *,
+        lengths: ArrayLike | None = None,
+        sample_weight: object = None,
+    ) -> Self:
+        """Add sequences to those that the readout was fitted to: the same readout as from all of them at once.
+
+        The first call is a fit; all weights but those of the readout stay as they were learned in it, and so does the
+        scale of the targets.
+
+        Parameters
+        ----------
+        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
+            One sequence, or several of any lengths, with the features of the first call.
+        y : array or list of arrays
+            One value, or one row of values, per time step, in the form of X, or per sequence, as in the first call.
+        lengths : array of int, default=None
+            The lengths of the sequences, if X is one 2-D array of joined sequences.
+        sample_weight : array or list of arrays, default=None
+            How much each target counts: one number per sequence, or one per step in the form of y. None: 1.
+
+        Returns
+        -------
+        DeepESNRegressor
+            The estimator itself.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, lengths=lengths, sample_weight=sample_weight)
+        return self._add_sequences(X, y, lengths, (RULE, None), sample_weight)

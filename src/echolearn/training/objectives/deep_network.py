@@ -18,7 +18,7 @@ from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.network import probabilities, sum_of_errors
 from echolearn.readout.softmax import entropy
 from echolearn.readout.statistics import residual
-from echolearn.reservoir._deep import DeepReservoir
+from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.sequences.batch import split_evenly
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.deep import Buffers, Dropout, run
@@ -131,7 +131,8 @@ def _squares(R: Array, T: Array, w: Array | None = None) -> float:
 class DeepObjective:
     """The `Objective` of a deep network. validate(weights): the error on held-out data, or None."""
 
-    error_name = "error"  # of the training data, the cross entropy or squared error
+    # of the training data the cross entropy or the squared error; held out, of labels too, what `score` counts
+    error_name, valid_name = "error", "valid_error"
 
     def __init__(
         self,
