@@ -44,7 +44,7 @@ class DeepESNClassifier(StepClassifier):
         More data need less.
     leak : (float, float), default=(0.03, 0.63)
         Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
-    angle : float, default=1.0
+    angle : float, default=3.141592653589793
         The largest angle by which pairs of units turn at every step, in radians. Angles are drawn evenly, for half of
         the pairs, and learned. They are for sharp memory, leaks for long memory.
     standardize : bool, default=True
@@ -127,7 +127,7 @@ class DeepESNClassifier(StepClassifier):
         bidirectional: bool = False,
         dropout: float = 0.1,
         leak: tuple[float, float] = (0.03, 0.63),
-        angle: float = 1.0,
+        angle: float = np.pi,
         standardize: bool = True,
         missing: str = "error",
         readout: str = "softmax",
@@ -248,7 +248,7 @@ class DeepESNRegressor(StepRegressor):
         The share of entries that are left out at random while learning.
     leak : (float, float), default=(0.03, 0.63)
         Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
-    angle : float, default=1.0
+    angle : float, default=3.141592653589793
         The largest angle by which pairs of units turn at every step, in radians. Angles are learned.
     standardize : bool, default=True
         Whether each feature is shifted and scaled to mean 0 and standard deviation 1 over the training data.
@@ -316,7 +316,7 @@ class DeepESNRegressor(StepRegressor):
         bidirectional: bool = False,
         dropout: float = 0.0,
         leak: tuple[float, float] = (0.03, 0.63),
-        angle: float = 1.0,
+        angle: float = np.pi,
         standardize: bool = True,
         missing: str = "error",
         ridge: str | ArrayLike = "auto",

@@ -133,7 +133,6 @@ COLUMNS: dict[str, Column] = {
 GAINS = {
     "relative_gain": ("esn", "W_Wrec_m3", "gain,\nm=3"),
     "relative_gain_ours": ("esn_ours", "ours", "gain,\nours"),
-    "relative_gain_deep": ("esn_ours", "deep", "gain,\ndeep"),
     "relative_gain_ours_ensemble": ("esn_ours_ensemble", "ours_ensemble", "gain,\nensemble"),
 }
 PAPER_HEAD = ["units", "fixed ESN", "W m=1", "W+W_rec m=1", "W+W_rec m=3", "gain"]
@@ -142,9 +141,9 @@ CSV_HEAD = ["units", "column", "test_error", "test_error_deviation", "valid_erro
             "processor_seconds", "frames_per_second", "peak_memory_mb", "spectral_radius", "epochs", "seeds",
             "timit_paper_test_error"]  # fmt: skip
 GAIN_NOTE = (
-    "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` and "
-    "`deep, ours` to `fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the "
-    "outputs of one network per about 250 units, of two at least)."
+    "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` to "
+    "`fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the outputs of one network "
+    "per about 250 units, of two at least)."
 )
 
 
