@@ -25,7 +25,7 @@ from smallcorpus import arrays, write
 
 def test_columns_are_those_of_the_paper_and_ours() -> None:
     plan = Plan(targets="last", gradient="printed")
-    given = {c: plan.estimator(Cell(10, c, 7)) for c in COLUMNS}
+    given = {c: plan.estimator(Cell(10, c, 7)) for c in COLUMNS if c != "deep"}
     names = ("learn", "learning__lookback", "learning__targets", "learning__gradient", "readout")
     learn = {c: tuple(e.get_params()[name] for name in names) for c, e in given.items()}
     assert learn == {
@@ -55,6 +55,16 @@ def test_only_the_columns_of_ensembles_split_their_units() -> None:
     Plan(ours={"ensemble": 1}).check()  # without columns of ensembles there is nothing to refuse
 
 
+def test_a_deep_network_has_about_as_many_weights_as_one_layer_of_the_row() -> None:
+    inputs, states = 117, 102
+    for units in (100, 500, 2_000):
+        deep = Plan(ours={"epochs": 4}).estimator(Cell(units, "deep", 3))
+        assert (type(deep).__name__, deep.epochs, deep.random_state, deep.layers) == ("DeepESNClassifier", 4, 3, 6)
+        one_layer = inputs * units + 10 * units + (units + inputs) * states
+        weights = 2 * deep.layers * deep.units**2 + deep.units * (inputs + states)
+        assert 0.8 < weights / one_layer < 1.25
+
+
 def test_fixed_and_learned_columns_of_ours_differ_in_learning_alone() -> None:
     plan = Plan(ours={"leak": (0.1, 1.0)})
     for fixed, learned in (("esn_ours", "ours"), ("esn_ours_ensemble", "ours_ensemble")):
@@ -64,7 +74,7 @@ def test_fixed_and_learned_columns_of_ours_differ_in_learning_alone() -> None:
 
 def test_rows_and_columns_by_default() -> None:
     assert plan_of() == Plan()
-    assert plan_of().columns == ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3", "W_Wrec_full", "esn_ours", "ours")
+    assert plan_of().columns == ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3", "W_Wrec_full", "esn_ours", "ours", "deep")
     full = plan_of(full=True)
     assert (full.units, full.epochs) == ((100, 500, 2_000, 10_000, 30_000), 40)
     assert full.columns == plan_of(columns=("all",)).columns == tuple(COLUMNS)

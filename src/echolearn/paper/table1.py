@@ -72,12 +72,14 @@ class Plan:
     columns: tuple[str, ...] = SINGLE_COLUMNS  # of COLUMNS
     level: str = "state"  # at which errors are counted, of LEVELS
     paper: Settings = field(default_factory=dict)  # replace the paper's in its columns
-    ours: Settings = field(default_factory=dict)  # replace our defaults; `ensemble` in the columns of ensembles only
+    # replace our defaults; `ensemble` in the columns of ensembles only, and `epochs` alone in the deep column
+    ours: Settings = field(default_factory=dict)
 
     def estimator(self, cell: Cell) -> StateClassifier:
         column = COLUMNS[cell.column]
         if column.deep:
-            return DeepESNClassifier(2 * max(1, round(HALF_DEEP_UNITS * cell.units**0.5)), random_state=cell.seed)
+            units = 2 * max(1, round(HALF_DEEP_UNITS * cell.units**0.5))
+            return DeepESNClassifier(units, epochs=self.ours.get("epochs"), random_state=cell.seed)
         changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
         if not column.paper:
             networks = {"ensemble": max(MIN_ENSEMBLE, round(cell.units / ENSEMBLE_UNITS))}
@@ -203,7 +205,6 @@ class Table1(Experiment[FitResult, FitResult, Table]):
     plan: Plan
 
     def kept_fit(self, model: StateClassifier, fit: MeasuredFit) -> FitResult:
-        assert isinstance(model, ESNClassifier)
         return with_errors(model, self.parts, fit)
 
     def kept_score(self, cell: Cell, fit: FitResult) -> FitResult | None:
