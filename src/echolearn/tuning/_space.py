@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 
-from echolearn.estimators import SeriesClassifier, SeriesRegressor
+from echolearn.estimators import DeepESNClassifier, DeepESNRegressor, SeriesClassifier, SeriesRegressor
 from echolearn.training.optimizers import default_step_size
 from echolearn.validation import check_name
 
@@ -26,6 +26,12 @@ FIXED_WEIGHTS_SPACE: dict[str, Options] = {
 }
 LEARNED_WEIGHTS_SPACE: dict[str, Options] = {**FIXED_WEIGHTS_SPACE, "learning__step_size": (0.001, 0.03)}
 SERIES_SPACE: dict[str, Options] = {"hidden_units": (10, 1000), "standardize": [True, False]}
+DEEP_SPACE: dict[str, Options] = {
+    "layers": (2, 8),
+    "dropout": [0.0, 0.1, 0.2, 0.3],
+    "leak": [(0.01, 0.3), (0.03, 0.63), (0.1, 0.9)],
+    "learning__step_size": (0.005, 0.08),
+}
 
 
 def pipeline_prefix(estimator: BaseEstimator) -> str:
@@ -35,8 +41,12 @@ def pipeline_prefix(estimator: BaseEstimator) -> str:
 
 def answers_per_series(estimator: BaseEstimator) -> bool:
     """Return whether an estimator, or the last step of a Pipeline, learns one target per series."""
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    return isinstance(last, (SeriesClassifier, SeriesRegressor))
+    return isinstance(_last_step(estimator), (SeriesClassifier, SeriesRegressor))
+
+
+def _last_step(estimator: BaseEstimator) -> BaseEstimator:
+    """Return an estimator, or the last step of a Pipeline."""
+    return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
 
 
 def checked_space(estimator: BaseEstimator, space: Space | None) -> dict[str, Options]:
@@ -45,6 +55,8 @@ def checked_space(estimator: BaseEstimator, space: Space | None) -> dict[str, Op
     if space is None:
         if answers_per_series(estimator):
             space = SERIES_SPACE
+        elif isinstance(_last_step(estimator), (DeepESNClassifier, DeepESNRegressor)):
+            space = DEEP_SPACE
         else:
             fixed = known[f"{prefix}learn"] == "none" or known[f"{prefix}epochs"] == 0
             space = FIXED_WEIGHTS_SPACE if fixed else LEARNED_WEIGHTS_SPACE

@@ -129,9 +129,12 @@ def _squares(R: Array, T: Array, w: Array | None = None) -> float:
 
 
 class DeepObjective:
-    """The `Objective` of a deep network. validate(weights): the error on held-out data, or None."""
+    """The `Objective` of a deep network. validate(weights): the error on held-out data, or None.
 
-    valid_name = "valid_error"  # of labels too: the share of wrong ones
+    The error of labels in training is the cross entropy; on held-out data it is the share of wrong ones.
+    """
+
+    error_name = "error"
 
     def __init__(
         self,
@@ -145,7 +148,6 @@ class DeepObjective:
     ):
         self.reservoir, self.weights, self.data, self.plan, self.validate = reservoir, weights, data, plan, validate
         self.softmax, self.frames, self.step_size = data.classes is not None, frames, plan.step_size
-        self.error_name = "cross_entropy" if self.softmax else "error"
         self.optimizer = Muon(reservoir.matrices)
         self.buffers = [Buffers() for _ in range(PARTS)]
         self.updates = 0
