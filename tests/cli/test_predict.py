@@ -24,7 +24,7 @@ from echolearn.cli.corpora import part_features
 from echolearn.cli.predict import audio_features, open_state_network, write_predictions
 from echolearn.exceptions import CorpusError
 from echolearn.speech import Corpus, read_mlf
-from echolearn.speech._recipe import FeatureRecipe
+from echolearn.speech._feature_recipe import FeatureRecipe
 from smallcorpus import STATES
 from toys import grouped
 

@@ -15,7 +15,7 @@ from echolearn import ESNClassifier, load
 from echolearn.cli.predict import open_state_network, recipe_of
 from echolearn.cli.train import errors_text, fit_and_save, part_errors
 from echolearn.speech import Corpus, open_corpus, read_mlf
-from echolearn.speech._recipe import FeatureRecipe
+from echolearn.speech._feature_recipe import FeatureRecipe
 from smallcorpus import STATES, arrays, write
 from toys import grouped
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from echolearn import ESNClassifier
 from echolearn.speech import Corpus, mfcc, with_differences
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import FrameList, first_frame, frame_count
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition import Lexicon, Recognizer, estimate
 from echolearn.speech.recognition._decoder import learn_phone_task, word_task
 from toys import grouped

@@ -24,7 +24,7 @@ class OneWeight:
     epoch fails; explodes(weight): whether a weight is unstable.
     """
 
-    error_name, valid_name = "error", "valid_error"
+    error_name = "error"
 
     def __init__(self, errors=None, *, batch_size=2, diverges=lambda size, epoch: False, explodes=lambda w: False):
         self.weight, self.velocity, self.step_size = 1.0, 0.0, 1.0
@@ -169,7 +169,7 @@ def test_a_row_has_the_errors_per_target_and_what_the_objective_measured():
 
 def test_the_errors_carry_the_name_that_the_objective_gives_them():
     objective = OneWeight([0.9, 0.5])
-    objective.error_name, objective.valid_name = "cross_entropy", "valid_cross_entropy"
+    objective.error_name = "cross_entropy"
     assert {"cross_entropy", "valid_cross_entropy"} <= set(run(objective, 1).history[0])
 
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, SeriesRegressor
+from echolearn import DeepESNClassifier, ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, SeriesRegressor
 from echolearn.metrics import scorer
 from echolearn.tuning import tune
 from toys import grouped
@@ -28,6 +28,16 @@ def test_the_first_trial_has_the_estimators_own_settings():
     assert found.trials[0].settings["spectral_radius"] == pytest.approx(0.7)
     assert found.trials[0].settings["leak"] == (0.03, 0.9)
     assert found.estimator is None
+
+
+@pytest.mark.filterwarnings(
+    "ignore::echolearn.exceptions.PoorFitWarning", "ignore::echolearn.exceptions.PoorScoreWarning"
+)
+@pytest.mark.parametrize(("X", "y"), [(X, LABELS), (RISING_X, RISING)])
+def test_deep_networks_are_tuned(X, y):
+    found = tune(DeepESNClassifier(6, 2, epochs=2), X, y, trials=3, folds=2)
+    assert found.trials[0].settings == {"layers": 2, "dropout": 0.1, "leak": (0.03, 0.63), "learning__step_size": 0.02}
+    assert found.estimator.score(X, y) > 0.3
 
 
 def test_the_score_is_the_mean_over_folds_and_the_best_is_refitted():

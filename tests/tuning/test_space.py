@@ -4,8 +4,16 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from echolearn import ESNClassifier, FrameWise, SeriesClassifier, SeriesRegressor
+from echolearn import (
+    DeepESNClassifier,
+    DeepESNRegressor,
+    ESNClassifier,
+    FrameWise,
+    SeriesClassifier,
+    SeriesRegressor,
+)
 from echolearn.tuning._space import (
+    DEEP_SPACE,
     FIXED_WEIGHTS_SPACE,
     LEARNED_WEIGHTS_SPACE,
     SERIES_SPACE,
@@ -48,6 +56,15 @@ def test_estimators_of_series_search_what_they_have():
         assert initial_values(kind(), SERIES_SPACE) == {"hidden_units": 300, "standardize": 0}
     with pytest.raises(ValueError, match="leak"):
         checked_space(SeriesClassifier(), {"leak": (0.1, 1.0)})
+
+
+def test_deep_networks_search_what_they_have():
+    for kind in (DeepESNClassifier, DeepESNRegressor):
+        assert checked_space(kind(), None) == DEEP_SPACE
+        assert DEEP_SPACE.keys() <= kind().get_params().keys()
+        assert set(initial_values(kind(), DEEP_SPACE)) == set(DEEP_SPACE)  # the defaults are inside
+    piped = checked_space(make_pipeline(FrameWise(StandardScaler()), DeepESNClassifier()), None)
+    assert set(piped) == {f"deepesnclassifier__{name}" for name in DEEP_SPACE}
 
 
 def test_names_without_a_prefix_are_those_of_the_last_step():

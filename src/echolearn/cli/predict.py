@@ -22,8 +22,8 @@ from echolearn.estimators import ESNClassifier, ESNForecaster
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech import Segment, read_audio, write_mlf
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import FRAME_SECONDS, WINDOW_SAMPLES
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech._text import raise_any
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import load_any

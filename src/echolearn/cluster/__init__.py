@@ -7,8 +7,8 @@ from echolearn._lazy import names_at_first_use
 if TYPE_CHECKING:
     from echolearn.cluster.connection import on as on
     from echolearn.cluster.executor import ClusterExecutor as ClusterExecutor
-    from echolearn.cluster.sources import open_inputs as open_inputs
-    from echolearn.cluster.sources import open_source as open_source
+    from echolearn.cluster.remote_data import open_inputs as open_inputs
+    from echolearn.cluster.remote_data import open_source as open_source
     from echolearn.cluster.tasks import Dealer as Dealer
     from echolearn.cluster.tasks import Report as Report
     from echolearn.cluster.worker import warnings_to as warnings_to
@@ -22,7 +22,7 @@ __getattr__, __dir__ = names_at_first_use(
         "connection": ("on",),
         "tasks": ("Dealer", "Report"),
         "executor": ("ClusterExecutor",),
-        "sources": ("open_inputs", "open_source"),
+        "remote_data": ("open_inputs", "open_source"),
         "worker": ("warnings_to",),
     },
 )

@@ -90,7 +90,8 @@ class DeepESNClassifier(StepClassifier):
     network_ : DeepNetwork
         The fitted network: `stacks`, with their weights by name, and the readout.
     history_ : History
-        One row per epoch.
+        One row per epoch: `error` is the cross entropy of the training labels (of rows of labels, the squared error),
+        `valid_error` the share of wrong labels in held-out data.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : array of str

@@ -107,6 +107,8 @@ class InputCodec:
 
     def last_known(self, x: Array, known: Array) -> Array:
         """Return the last known values after frames x (steps, n_features), for `encode` of what follows them."""
+        if not len(x):
+            return known
         there = ~np.isnan(x)
         last = len(x) - 1 - there[::-1].argmax(axis=0)
         return np.where(there.any(axis=0), x[last, np.arange(x.shape[1])], known)

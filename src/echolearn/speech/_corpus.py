@@ -13,11 +13,11 @@ import numpy as np
 from echolearn.display.facts import counted, one_line
 from echolearn.display.progress import StageProgress
 from echolearn.exceptions import Problem
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import CEPSTRA, FEATURE_COLUMNS, FRAME_SECONDS, FrameList, Frames, Labels
 from echolearn.speech._labels import Segment, read_mlf, write_mlf
 from echolearn.speech._phone_set import state_names
 from echolearn.speech._preparation import default_cache, prepare
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech._sources.feature_file import prepare_arrays, read_feature_file
 from echolearn.speech._sources.folder import find_folder
 from echolearn.speech._sources.kaldi_folder import find_kaldi, read_aligned_features, transcripts_of

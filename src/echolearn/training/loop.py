@@ -23,13 +23,12 @@ Pause = Callable[[], object]  # called where the state of training is complete a
 class Objective(Protocol[Snapshot]):
     """What is minimised, and the weights while it is minimised.
 
-    error_name, valid_name: the names of its error in the history, and of that on held-out data; step_size: shown in the
-    history and in warnings; validates: whether there are held-out data; batch_size: sequences per mini-batch (None: one
-    step per epoch, on all of them); lengths: the number of steps of each training sequence.
+    error_name: the name of its error in the history; step_size: shown in the history and in warnings; validates:
+    whether there are held-out data; batch_size: sequences per mini-batch (None: one step per epoch, on all of them);
+    lengths: the number of steps of each training sequence.
     """
 
     error_name: str
-    valid_name: str
     step_size: float
 
     @property
@@ -276,7 +275,7 @@ def _try_epoch(
             measured = dict(record.pending)
             row: dict[str, float] = {"epoch": number, objective.error_name: measured.pop("error")}
             if objective.validates:
-                error = row[objective.valid_name] = objective.validation_error()
+                error = row[f"valid_{objective.error_name}"] = objective.validation_error()
             row |= objective.row(number, measured, record.seconds)
             record.safe, record.pending = record.began, None
             return row, error

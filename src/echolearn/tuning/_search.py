@@ -85,9 +85,9 @@ def tune(
         logarithm, in whole numbers if both are whole; a list is a choice among its members. In a Pipeline, names
         without a prefix are those of its last step. None searches `spectral_radius`, `input_scaling`,
         `reservoir__bias_scaling`, `leak`, and `learning__step_size` where weights are learned; of a `SeriesClassifier`
-        or `SeriesRegressor`, `hidden_units` and `standardize`; of a deep network, `units`, `layers`, `dropout` and
-        `learning__step_size`. The ridge and the penalty of the softmax readout need
-        not be searched: every fit chooses them itself.
+        or `SeriesRegressor`, `hidden_units` and `standardize`; of a deep network `layers`, `dropout`, `leak` and
+        `learning__step_size`. The ridge and the penalty of the softmax readout need not be searched: every fit chooses
+        them itself.
     trials : int, default 30
         The total number of trials, including those that `storage` already holds. Use more for a larger space.
     validation : tuple (X, y), default None

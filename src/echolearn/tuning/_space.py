@@ -27,10 +27,10 @@ FIXED_WEIGHTS_SPACE: dict[str, Options] = {
 LEARNED_WEIGHTS_SPACE: dict[str, Options] = {**FIXED_WEIGHTS_SPACE, "learning__step_size": (0.001, 0.03)}
 SERIES_SPACE: dict[str, Options] = {"hidden_units": (10, 1000), "standardize": [True, False]}
 DEEP_SPACE: dict[str, Options] = {
-    "units": [32, 64, 96, 128, 192],
     "layers": (2, 8),
     "dropout": [0.0, 0.1, 0.2, 0.3],
-    "learning__step_size": (0.005, 0.05),
+    "leak": [(0.01, 0.3), (0.03, 0.63), (0.1, 0.9)],
+    "learning__step_size": (0.005, 0.08),
 }
 
 
@@ -41,10 +41,11 @@ def pipeline_prefix(estimator: BaseEstimator) -> str:
 
 def answers_per_series(estimator: BaseEstimator) -> bool:
     """Return whether an estimator, or the last step of a Pipeline, learns one target per series."""
-    return isinstance(_last(estimator), (SeriesClassifier, SeriesRegressor))
+    return isinstance(_last_step(estimator), (SeriesClassifier, SeriesRegressor))
 
 
-def _last(estimator: BaseEstimator) -> BaseEstimator:
+def _last_step(estimator: BaseEstimator) -> BaseEstimator:
+    """Return an estimator, or the last step of a Pipeline."""
     return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
 
 
@@ -54,7 +55,7 @@ def checked_space(estimator: BaseEstimator, space: Space | None) -> dict[str, Op
     if space is None:
         if answers_per_series(estimator):
             space = SERIES_SPACE
-        elif isinstance(_last(estimator), (DeepESNClassifier, DeepESNRegressor)):
+        elif isinstance(_last_step(estimator), (DeepESNClassifier, DeepESNRegressor)):
             space = DEEP_SPACE
         else:
             fixed = known[f"{prefix}learn"] == "none" or known[f"{prefix}epochs"] == 0

@@ -15,8 +15,8 @@ from echolearn.exceptions import ExportError
 from echolearn.export import export_model
 from echolearn.export.c.speech import c_features
 from echolearn.speech import mfcc
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import log_bands
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer
 from reliability.exports import SANITIZED, compiled
 

@@ -18,7 +18,7 @@ from echolearn.export.page.speech_payload import recognizer_payload
 from echolearn.export.plan import plan_of
 from echolearn.speech import mfcc, with_differences
 from echolearn.speech._audio import resample
-from echolearn.speech._recipe import FeatureRecipe
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer, load_recognizer
 from echolearn.speech.recognition._decoder import learn_phone_task
 from echolearn.speech.recognition._stream import StreamSearch

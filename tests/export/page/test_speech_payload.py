@@ -20,8 +20,8 @@ from echolearn.export.page.speech_payload import (
     recognizer_payload,
 )
 from echolearn.speech import ENGLISH, TIMIT_61
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._phone_set import state_names
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer
 
 

@@ -11,7 +11,7 @@ from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.writer import write_tensors
-from echolearn.speech._recipe import FeatureRecipe
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer, load_recognizer
 
 

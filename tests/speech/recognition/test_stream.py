@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import toyspeech
 from echolearn.speech import mfcc
 from echolearn.speech._audio import as_samples
-from echolearn.speech._recipe import FeatureRecipe
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech.recognition import Lexicon, Recognizer, estimate
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
 from echolearn.speech.recognition._graph import phone_graph, word_graph

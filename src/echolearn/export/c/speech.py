@@ -13,6 +13,7 @@ from echolearn import __version__
 from echolearn.exceptions import ExportError
 from echolearn.export.c.text import Constants, Struct, check_name, fill_in, templates
 from echolearn.speech._audio import RATE_HZ
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import (
     CEPSTRA,
     DELTA_FRAMES,
@@ -26,7 +27,6 @@ from echolearn.speech._features import (
     SMALLEST_DEVIATION,
     WINDOW_SAMPLES,
 )
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.validation import Array
 
 FEATURES_TEMPLATES = templates("features.h")

@@ -18,8 +18,8 @@ from echolearn.export.c.speech import FFT_SAMPLES, PRE_EMPHASIS, WINDOW_POWER
 from echolearn.export.page.payload import Json
 from echolearn.speech import _features
 from echolearn.speech._audio import RATE_HZ
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._phone_set import SILENCES, split_state
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._decoder import Decoder
 from echolearn.speech.recognition._stream import PAUSE_SECONDS, pause_frames

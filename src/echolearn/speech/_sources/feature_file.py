@@ -11,8 +11,8 @@ import numpy as np
 
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.execution.memory import available_memory
+from echolearn.speech._feature_recipe import NORMALISATIONS
 from echolearn.speech._features import CEPSTRA, CONTEXT_FRAMES, FEATURE_COLUMNS, FrameList, normalised, with_differences
-from echolearn.speech._recipe import NORMALISATIONS
 from echolearn.speech._sources.utterances import PARTS
 from echolearn.speech._text import raise_any
 from echolearn.validation import Array

@@ -15,8 +15,8 @@ import numpy as np
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.modelfile.schema import check_contents
 from echolearn.modelfile.values import as_count, as_truth, as_words
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._phone_set import split_state
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import DecodingWeights, PhoneTask, WordTask
 from echolearn.speech.recognition._lexicon import Lexicon
 from echolearn.speech.recognition._ngrams import NGramModel

@@ -26,8 +26,8 @@ from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import restore_network
 from echolearn.persistence.save import model_parts
 from echolearn.speech._audio import FULL_SCALE, RATE_HZ, as_samples, refuse_path, resample, scale_problem
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import Frames
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import Decoder, PhoneTask, WordTask, word_task
 from echolearn.speech.recognition._file import NETWORK_PREFIX, check_arrays, restore_tasks, task_parts
 from echolearn.speech.recognition._lexicon import Lexicon, restricted

@@ -21,9 +21,9 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from echolearn.speech._audio import FULL_SCALE, RATE_HZ, Resampler, as_samples, scale_problem
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import FRAME_SECONDS, Frames
 from echolearn.speech._phone_set import SILENCES
-from echolearn.speech._recipe import FeatureRecipe
 from echolearn.speech.recognition._decoder import Decoder
 from echolearn.speech.recognition._search import Search, Token
 from echolearn.speech.recognition._transcription import Update, text_of

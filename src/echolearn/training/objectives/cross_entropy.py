@@ -70,7 +70,7 @@ class CrossEntropyObjective:
     preconditioner.
     """
 
-    error_name, valid_name = "cross_entropy", "valid_cross_entropy"
+    error_name = "cross_entropy"
 
     def __init__(
         self,

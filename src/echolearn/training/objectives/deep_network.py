@@ -129,10 +129,12 @@ def _squares(R: Array, T: Array, w: Array | None = None) -> float:
 
 
 class DeepObjective:
-    """The `Objective` of a deep network. validate(weights): the error on held-out data, or None."""
+    """The `Objective` of a deep network. validate(weights): the error on held-out data, or None.
 
-    # of the training data the cross entropy or the squared error; held out, of labels too, what `score` counts
-    error_name, valid_name = "error", "valid_error"
+    The error of labels in training is the cross entropy; on held-out data it is the share of wrong ones.
+    """
+
+    error_name = "error"
 
     def __init__(
         self,

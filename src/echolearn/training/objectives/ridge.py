@@ -72,7 +72,7 @@ class RidgeObjective:
     validate(reservoir, U): the error on held-out data; statistics: those of the reservoir at the start, if known.
     """
 
-    error_name, valid_name = "error", "valid_error"
+    error_name = "error"
 
     def __init__(
         self,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from echolearn.speech import normalised, with_context
 from echolearn.speech import with_differences as differences
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import MAX_MEMORY_FRAMES, PRIOR_FRAMES, RunningScale
-from echolearn.speech._recipe import FeatureRecipe
 from speechfiles import tones
 
 SCALE = (np.linspace(-1, 1, 39), np.linspace(0.5, 2, 39))

@@ -7,7 +7,7 @@ import toys
 from clusters import SMALL, assert_same_bits
 from echolearn import ESNClassifier
 from echolearn.cluster import on
-from echolearn.cluster.sources import checked, firsts, read, seconds, shapes_of, targets_of
+from echolearn.cluster.remote_data import checked, firsts, read, seconds, shapes_of, targets_of
 from echolearn.sequences.opening import is_remote_source
 from toys import grouped
 
