@@ -149,7 +149,7 @@ def _deep_settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
         return values[rng.integers(len(values))]
 
     settings = {
-        "units": 2 * int(rng.integers(1, 17)),
+        "units": 2 * int(rng.integers(2, 17)),
         "layers": int(rng.integers(1, 6)),
         "ensemble": int(rng.integers(1, 4)),
         "bidirectional": some(False, False, True),

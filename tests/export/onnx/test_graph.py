@@ -131,7 +131,8 @@ def several_values(**settings):
 
 DEEP = {
     "labels": lambda: exported.deep_classifier(),
-    "a single pair": lambda: exported.deep_classifier(2, 1, bidirectional=True),
+    "a single pair": lambda: exported.deep_classifier(2, 1),
+    "a pair for each direction": lambda: exported.deep_classifier(4, 1, bidirectional=True),
     "several stacks": lambda: several_values(ensemble=3),
     "both directions": lambda: several_values(bidirectional=True, ensemble=2, dtype="float64"),
     "three pairs, both directions": lambda: exported.deep_classifier(6, 2, bidirectional=True, readout="ridge"),
