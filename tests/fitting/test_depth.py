@@ -1,6 +1,7 @@
 """The fit of deep networks: every choice beside the one that would be wrong."""
 
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 import pytest
@@ -448,9 +449,18 @@ def test_ctrl_c_keeps_what_was_learned(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ctrl_c_ends_all_networks_of_an_ensemble(threads):
-    esn = classifier(epochs=200, ensemble=2)
+    esn, begun = classifier(epochs=200, ensemble=2), Event()
+
+    def interrupt_the_first(row):
+        if row["network"] == 2:
+            begun.set()
+            return None
+        if threads == 2:
+            assert begun.wait(60)  # the other thread may be slow to begin
+        return toys.interrupt_at(3)(row)
+
     with thread_pool(threads), pytest.raises(KeyboardInterrupt):
-        esn.fit(X, LABELS, callback=lambda row: toys.interrupt_at(3)(row) if row["network"] == 1 else None)
+        esn.fit(X, LABELS, callback=interrupt_the_first)
     assert len(esn.history_) < 200
     assert len(esn.network_.stacks) == (1 if threads == 1 else 2)  # one that had not begun is left out
     assert np.isfinite(np.concatenate(esn.predict_proba(X))).all()
