@@ -38,7 +38,7 @@ Panel = Array | Sequence[Array]
 
 
 class _Panel(PanelAdapter):
-    """What aeon asks of a classifier or regressor besides."""
+    """The tags and test settings that aeon requires of a classifier or regressor."""
 
     _tags: ClassVar[Parameters] = {
         "X_inner_type": ["np-list", "numpy3D"],

@@ -17,7 +17,7 @@ from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.sequences.batch import group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.closed_loop import Start
-from echolearn.states.deep import Features, in_precision, run
+from echolearn.states.deep import Features, in_precision, means_of_sequences, run
 from echolearn.validation import Array
 
 MAX_FRAMES_PER_GROUP = 4096  # frames that one thread works on at once
@@ -80,8 +80,7 @@ class DeepNetwork:
         q, bounds = np.hstack([one.q for one in found]), found[0].bounds
         if self.per_step:
             return q, bounds
-        means = np.add.reduceat(q, bounds[:-1], axis=0) / np.diff(bounds)[:, None].astype(q.dtype)
-        return means, np.arange(len(bounds))
+        return means_of_sequences(q, bounds), np.arange(len(bounds))
 
     def outputs(self, data: Dataset, start: Start | None = None) -> list[Array]:
         """Return the outputs, one array per sequence: (steps, n_out), or (1, n_out) for one answer per sequence."""
@@ -127,9 +126,7 @@ def feature_statistics(network: DeepNetwork, data: Dataset) -> Statistics:
 
     def statistics_of_group(data: Dataset, which: Array) -> Statistics:
         rows, _ = network.rows(network.features([data.X[i] for i in which], data.dtype))
-        join = np.concatenate if data.per_step else np.stack
-        T = join([np.asarray(data.y[i]) for i in which])
-        w = None if data.weights is None else join([np.asarray(data.weights[i], np.float64) for i in which])
+        T, w = data.joined_targets(which)
         if w is not None:
             rows, T, w = rows[w > 0], T[w > 0], w[w > 0]
         return statistics_of(np.hstack([rows, np.ones((len(rows), 1), rows.dtype)]), T, data.n_out, w=w)

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from echolearn.modelfile.schema import RMS_EPSILON
 from echolearn.runtime._plan import Block, Deep, Layer, Plan, Sparse, Stack, Summary
 from echolearn.validation import Array
 
@@ -234,8 +235,6 @@ def _statistics(summary: Summary, H: Array, backward: Array) -> Array:
 
 
 # ---------------- Deep networks
-
-RMS_EPSILON = 1e-5  # added to mean squares before their root
 
 
 class RunningBlock:

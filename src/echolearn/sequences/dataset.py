@@ -103,6 +103,12 @@ class Dataset:
             w = [self.weights[i][steps] if self.per_step else self.weights[i] for i in which]
         return pack([self.X[i][steps] for i in which], self.dtype, y, self.per_step, w=w, noise=self.noise)
 
+    def joined_targets(self, which: Sequence[int] | Array) -> tuple[Array, Array | None]:
+        """Return the targets of some sequences one after another, and their weights; None: 1."""
+        join = np.concatenate if self.per_step else np.stack
+        w = None if self.weights is None else join([np.asarray(self.weights[i], np.float64) for i in which])
+        return join([np.asarray(self.y[i]) for i in which]), w
+
     def target_weights(self, washout: int) -> Array:
         """Return the sum of the weights of each sequence after the washout: without weights, the number of targets."""
         if self.weights is None:

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from echolearn.modelfile.schema import RMS_EPSILON
 from echolearn.reservoir._deep_reservoir import DeepReservoir, decay
 from echolearn.states import _scans as loops
 from echolearn.validation import Array
-
-RMS_EPSILON = 1e-5  # added to mean squares before their root
 
 
 class Buffers:
@@ -51,7 +50,7 @@ class Dropout:
 
 @dataclass(frozen=True, eq=False)
 class LayerTape:
-    """What the way back needs of a layer: z (K, C), 1 / rms (K,), states h (K, C), and p, relu(h + b) with dropout."""
+    """The arrays of a layer for its gradient: z (K, C), r = 1 / rms (K,), states h (K, C), p = relu(h + b)."""
 
     z: Array
     r: Array
@@ -61,7 +60,7 @@ class LayerTape:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What a readout sees of K frames, and what the way back needs.
+    """The features of K frames that a readout sees, and the arrays that their gradient needs.
 
     q (K, C): features; z, r: of the last normalisation; tape: of each layer; bounds (B + 1,): sequence s has the rows
     bounds[s] : bounds[s + 1]; h0 (B, N): the states before each sequence.
@@ -78,6 +77,11 @@ class Features:
     def ends(self) -> Array:
         """Return the states (B, N) after the last frame of each sequence."""
         return np.hstack([layer.h[self.bounds[1:] - 1] for layer in self.tape])
+
+
+def means_of_sequences(q: Array, bounds: Array) -> Array:
+    """Return the mean (B, C) of the rows of each sequence."""
+    return np.asarray(np.add.reduceat(q, bounds[:-1], axis=0) / np.diff(bounds)[:, None].astype(q.dtype))
 
 
 def in_precision(reservoir: DeepReservoir, dtype: str) -> dict[str, Array]:

@@ -112,7 +112,7 @@ class ClassifierStream(EstimatorStream):
 
 
 class _DeepLayers(EstimatorStream):
-    """What differs where the stream is of a deep network: how states and outputs follow from frames."""
+    """The steps of a stream that differ for a deep network: from frames to states and outputs."""
 
     def _begin(self, network: Network | DeepNetwork, dtype: str, online: OnlineRule | None, A: Array | None) -> None:
         assert isinstance(network, DeepNetwork)

@@ -21,7 +21,7 @@ from echolearn.export.c.weights import (
     quantize_entries,
     quantize_rows,
 )
-from echolearn.runtime._layers import RMS_EPSILON
+from echolearn.modelfile.schema import RMS_EPSILON
 from echolearn.runtime._plan import Deep, FillGaps, Layer, Plan, Project, Resumption
 from echolearn.validation import Array
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn.export.onnx.nodes import FLOAT64, Body, Nodes, StepTime, Time
-from echolearn.runtime._layers import RMS_EPSILON
+from echolearn.modelfile.schema import RMS_EPSILON
 from echolearn.runtime._plan import Block, Clip, Deep, FillGaps, Layer, Plan, Project, Sparse, Stack, Standardize
 from echolearn.validation import Array
 

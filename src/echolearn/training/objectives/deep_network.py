@@ -21,7 +21,7 @@ from echolearn.readout.statistics import residual
 from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.sequences.batch import split_evenly
 from echolearn.sequences.dataset import Dataset
-from echolearn.states.deep import Buffers, Dropout, run
+from echolearn.states.deep import Buffers, Dropout, means_of_sequences, run
 from echolearn.training.loop import Pause
 from echolearn.training.optimizers import Muon, Weights, finite_norms, weights_under
 from echolearn.validation import Array
@@ -76,16 +76,11 @@ class FlatBatch:
         """Return some sequences of a dataset; frames: what takes the place of theirs."""
         X = [np.asarray(data.X[i] if frames is None else frames(int(i), epoch), data.dtype) for i in which]
         bounds = np.concatenate([[0], np.cumsum([len(x) for x in X])])
-        join = np.concatenate if data.per_step else np.stack
-        T = join([np.asarray(data.y[i]) for i in which])
-        w = None if data.weights is None else join([np.asarray(data.weights[i], np.float64) for i in which])
-        return cls(np.ascontiguousarray(np.concatenate(X)), bounds, T, w, data.per_step)
+        return cls(np.ascontiguousarray(np.concatenate(X)), bounds, *data.joined_targets(which), data.per_step)
 
     def pooled(self, q: Array) -> Array:
         """Return what the readout sees: features of frames, or their means over each sequence."""
-        if self.per_step:
-            return q
-        return np.asarray(np.add.reduceat(q, self.bounds[:-1], axis=0) / np.diff(self.bounds)[:, None].astype(q.dtype))
+        return q if self.per_step else means_of_sequences(q, self.bounds)
 
     def spread(self, d: Array) -> Array:
         """Return the transpose of `pooled`."""
