@@ -33,16 +33,26 @@ class Links(HTMLParser):
         self.found += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href", "srcset", "action")]
 
 
+class Silent:
+    """Progress that nobody looks at."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
 @pytest.fixture(scope="module")
 def page(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> str:
-    class Silent:
-        def __getattr__(self, name: str) -> Any:
-            return lambda *_: None
-
     out: Path = tmp_path_factory.mktemp("page")
     plan = Plan(units=(8,), epochs=2, ours={"epochs": 2}, columns=("esn", "W_Wrec_m3", "esn_ours", "ours"))
     table1.run(corpus, plan, out, Silent())
     return (out / "report.html").read_text()
+
+
+def test_the_best_network_may_be_a_deep_one(corpus: Corpus, tmp_path: Path) -> None:
+    table1.run(corpus, Plan(units=(8,), ours={"epochs": 2}, columns=("deep",)), tmp_path, Silent())
+    report = (tmp_path / "report.html").read_text()
+    assert "One utterance" in report
+    assert "deep, our defaults" in report
 
 
 def test_the_page_is_self_contained(page: str) -> None:
@@ -93,6 +103,10 @@ class FixedNetwork:
         self.classes_ = np.array(corpus.state_names)
         self.reservoir_ = Reservoir.random(corpus.columns, 6, random_state=0)
         self.recurrent_weights_ = self.reservoir_.W_rec
+
+    def states(self, X: list[Any]) -> list[Any]:
+        """Return the states of a random reservoir."""
+        return harvest(self.reservoir_, X)
 
     def predict(self, X: list[Any]) -> list[Any]:
         """Return the labels of each utterance, with a given share of wrong ones."""

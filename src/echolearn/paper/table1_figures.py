@@ -11,14 +11,12 @@ import numpy as np
 
 from echolearn.display.report import Figure
 from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
-from echolearn.estimators import ESNClassifier
 from echolearn.exceptions import CorpusError
-from echolearn.paper.fits import FitResult
+from echolearn.paper.fits import FitResult, StateClassifier
 from echolearn.paper.table1_report import COLUMNS, Table, shown_columns
 from echolearn.speech import Corpus, read_audio
 from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
 from echolearn.speech._phone_set import phones_of_states, split_state
-from echolearn.states import harvest
 from echolearn.validation import Array
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 Results = Mapping[str, FitResult]  # by the name of the cell, "column-units-seed"
-LoadModel = Callable[[str], ESNClassifier]  # the network of a cell, by the same name
+LoadModel = Callable[[str], StateClassifier]  # the network of a cell, by the same name
 
 FRAMES_PER_SECOND = 100
 PAPER_COLUMNS = 5  # of Table 1, before our own
@@ -134,17 +132,18 @@ def _utterance(corpus: Corpus, table: Table, results: Results, load_model: LoadM
     k = typical_utterance(corpus, network, results[name]["test_error"])
     shown = _shown_utterance(corpus, k, network)
     column, units, _ = name.split("-")
+    all_units = "all" if COLUMNS[column].deep else f"the {int(units):,}"  # the row's units are those of one layer
     kind = "Synthetic speech" if table["synthetic"] else "Speech"
     caption = (
         f"{kind}, test utterance {corpus.utterances[k]} (its error is close to that of the test part). From the top: "
-        f"its spectrogram with the phones spoken; states of {shown.states.shape[1]} of the {int(units):,} units, slow "
+        f"its spectrogram with the phones spoken; states of {shown.states.shape[1]} of {all_units} units, slow "
         "ones at the bottom, fast ones at the top; the probability that the network gives each phone at each moment "
         f"({COLUMNS[column].long}), with boxes around the phones spoken."
     )
     return Figure("One utterance", caption, utterance(shown), wide=True)
 
 
-def typical_utterance(corpus: Corpus, network: ESNClassifier, error: float) -> int:
+def typical_utterance(corpus: Corpus, network: StateClassifier, error: float) -> int:
     """Return the index of the test utterance with an error nearest to `error`, among those of a length to show."""
     low, high = SHOWN_FRAMES
     off = {k: max(low - len(corpus.labels[k]), len(corpus.labels[k]) - high, 0) for k in corpus.which("test")}
@@ -155,7 +154,7 @@ def typical_utterance(corpus: Corpus, network: ESNClassifier, error: float) -> i
     return fitting[int(np.argmin(np.abs(np.array(errors) - error)))]
 
 
-def _shown_utterance(corpus: Corpus, k: int, network: ESNClassifier) -> Utterance:
+def _shown_utterance(corpus: Corpus, k: int, network: StateClassifier) -> Utterance:
     X = corpus.features[k]
     spoken = [split_state(corpus.state_names[label])[0] for label in corpus.labels[k]]
     starts = [t for t, name in enumerate(spoken) if t == 0 or name != spoken[t - 1]]
@@ -194,9 +193,9 @@ def shown_posteriors(P: Array, phones: Sequence[str | None], named: Sequence[str
     return np.stack([found[name] for name in names], axis=1), names
 
 
-def _states_by_speed(network: ESNClassifier, X: Array) -> Array:
+def _states_by_speed(network: StateClassifier, X: Array) -> Array:
     """Return standardised states (frames, at most SHOWN_STATES), slow units first."""
-    states = np.asarray(harvest(network.reservoir_, X))
+    states = np.asarray(network.states([X])[0])
     deviation = states.std(axis=0) + 1e-9
     by_speed = np.argsort(np.abs(np.diff(states, axis=0)).mean(axis=0) / deviation, kind="stable")
     chosen = np.linspace(0, len(by_speed) - 1, min(SHOWN_STATES, len(by_speed))).astype(int)
