@@ -36,7 +36,10 @@ DEFAULTS = {
     "smoothing": 0.0,  # of the labels
     "warp": 0.0,  # spread of the vocal-tract warps that every utterance gets anew in every epoch
     "mask_frames": 0,  # longest stretch of frames that is set to zero, two per utterance
+    "muon": 0.0,  # step size of Muon for the matrices of the blocks; 0: AdamW for all weights
 }
+# Newton-Schulz steps a X + b X X'X + c (X X')² X in float32: those of our own optimizer, so that a step costs as little
+NEWTON_SCHULZ_STEPS = ((8.0934, -23.6205, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
 RECURRENT = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM, "bgru": nn.GRU, "blstm": nn.LSTM}
 EVALUATIONS = 30  # at most so many valid errors over the budget
 
@@ -249,12 +252,12 @@ def frame_error(network, padded):
 
 
 def rate(settings, done):
-    """Return the step size when a part of the budget is spent."""
+    """Return the share of the step size when a part of the budget is spent."""
     warm_up = settings["warm_up"]
     if done < warm_up:
-        return settings["step_size"] * (0.05 + 0.95 * done / warm_up)
+        return 0.05 + 0.95 * done / warm_up
     left = (1 - done) / (1 - warm_up)
-    return settings["step_size"] * (left if settings["schedule"] == "linear" else (1 - np.cos(np.pi * left)) / 2)
+    return left if settings["schedule"] == "linear" else (1 - np.cos(np.pi * left)) / 2
 
 
 class Clock:
@@ -276,22 +279,65 @@ class Clock:
         self.start = time.process_time()
 
 
-def step(network, optimizer, batch, settings):
+def step(network, optimizers, batch, settings):
     """Change the weights after one batch."""
     frames, labels, lengths = batch
-    optimizer.zero_grad()
+    network.zero_grad()
     outputs = network(frames, lengths).flatten(0, 1)
     loss = F.cross_entropy(outputs, labels.flatten(), ignore_index=PADDING, label_smoothing=settings["smoothing"])
     loss.backward()
     clip_grad_norm_(network.parameters(), settings["clip"], foreach=True)
-    optimizer.step()
+    for optimizer in optimizers:
+        optimizer.step()
 
 
-def weight_groups(network, weight_decay):
-    """Return the parameters for the optimizer; biases and norms have no weight decay."""
-    matrices = [p for p in network.parameters() if p.ndim > 1]
-    vectors = [p for p in network.parameters() if p.ndim <= 1]
-    return [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+class Muon(torch.optim.Optimizer):
+    """Orthogonalised momentum (Jordan and others, 2024) for matrices; those of one shape are multiplied together."""
+
+    def __init__(self, matrices, step_size, weight_decay):
+        super().__init__(matrices, {"lr": step_size, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        """Change the matrices along their momentum, all of whose singular values become about 1."""
+        for group in self.param_groups:
+            by_shape = {}
+            for p in group["params"]:
+                momentum = self.state[p].setdefault("momentum", torch.zeros_like(p))
+                momentum.mul_(0.95).add_(p.grad)
+                by_shape.setdefault(p.shape, []).append((p, p.grad.add(momentum, alpha=0.95)))
+            for (rows, columns), pairs in by_shape.items():
+                X = torch.stack([ahead for _, ahead in pairs])
+                X = orthogonalised(X) if rows <= columns else orthogonalised(X.mT).mT
+                size = group["lr"] * max(1.0, rows / columns) ** 0.5
+                for (p, _), direction in zip(pairs, X, strict=True):
+                    p.mul_(1 - group["lr"] * group["weight_decay"]).sub_(direction, alpha=size)
+
+
+def orthogonalised(X):
+    """Return wide matrices (n, rows, columns) with the same singular vectors and singular values near 1."""
+    A = X @ X.mT
+    squares = A.flatten(1).norm(dim=1).add(1e-30)[:, None, None]  # at least the largest squared singular value
+    X = X / squares.sqrt()
+    for a, b, c in NEWTON_SCHULZ_STEPS:
+        A = X @ X.mT
+        X = torch.baddbmm(X, torch.baddbmm(A, A, A, beta=b, alpha=c), X, beta=a)
+    return X
+
+
+def optimizers_of(network, settings):
+    """Return AdamW, with Muon for the matrices of the blocks if it is wanted; biases and norms have no weight decay."""
+    hidden = {id(p) for p in network.blocks.parameters() if p.ndim > 1} if settings["muon"] else set()
+    decay = settings["weight_decay"]
+    others = [p for p in network.parameters() if id(p) not in hidden]
+    groups = [
+        {"params": [p for p in others if p.ndim > 1], "weight_decay": decay},
+        {"params": [p for p in others if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    found = [torch.optim.AdamW(groups, lr=settings["step_size"], betas=(0.9, 0.98), fused=True)]
+    if hidden:
+        found.append(Muon([p for p in network.parameters() if id(p) in hidden], settings["muon"], decay))
+    return found
 
 
 def train(data, settings, core_seconds, seed=0):
@@ -310,9 +356,7 @@ def train(data, settings, core_seconds, seed=0):
     augmented = Warped(data["train"][0], settings["warp"], rng) if settings["warp"] else None
     X = augmented.draw() if augmented else prepared(data["train"][0])
     network = network_of(settings, X[0].shape[1], n_out, seed)
-    optimizer = torch.optim.AdamW(
-        weight_groups(network, settings["weight_decay"]), lr=settings["step_size"], betas=(0.9, 0.98), fused=True
-    )
+    optimizers = optimizers_of(network, settings)
     averaged = copy.deepcopy(network) if settings["average"] else network
     curve, best, best_weights, epochs, evaluated, done = [], np.inf, None, 0.0, 0.0, 0.0
     per_epoch = -(-len(X) // settings["batch_size"])
@@ -321,11 +365,11 @@ def train(data, settings, core_seconds, seed=0):
             done = clock.seconds() / core_seconds
             if done >= 1:
                 break
-            for group in optimizer.param_groups:
-                group["lr"] = rate(settings, done)
+            for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+                group["lr"] = group.setdefault("peak", group["lr"]) * rate(settings, done)
             if settings["mask_frames"]:
                 mask_stretches(batch[0], batch[2], settings["mask_frames"], rng)
-            step(network, optimizer, batch, settings)
+            step(network, optimizers, batch, settings)
             epochs += 1 / per_epoch
             if settings["average"]:
                 pull(averaged, network, settings["average"])

@@ -103,11 +103,35 @@ def test_warped_features_are_those_of_warped_cepstra():
 
 def test_the_step_size_rises_and_falls_to_zero():
     for schedule in ("cosine", "linear"):
-        settings = torch_models.DEFAULTS | {"schedule": schedule, "step_size": 2.0, "warm_up": 0.1}
+        settings = torch_models.DEFAULTS | {"schedule": schedule, "warm_up": 0.1}
         rates = [torch_models.rate(settings, done) for done in np.linspace(0, 1, 101)]
         assert np.argmax(rates) == 10
-        assert rates[10] == pytest.approx(2.0)
+        assert rates[10] == pytest.approx(1.0)
         assert rates[-1] == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(6, 6), (5, 9), (9, 5)])
+def test_a_first_step_of_muon_is_the_orthogonal_factor_of_the_gradient(rows, columns):
+    torch.manual_seed(0)
+    matrix, gradient = torch.nn.Parameter(torch.zeros(rows, columns)), torch.randn(rows, columns)
+    matrix.grad = gradient.clone()
+    torch_models.Muon([matrix], step_size=1.0, weight_decay=0.0).step()
+    U, _, V = torch.linalg.svd(gradient, full_matrices=False)
+    step = -matrix.detach() / max(1.0, rows / columns) ** 0.5
+    found = torch.linalg.svdvals(step)
+    assert ((found > 0.7) & (found < 1.3)).all()
+    torch.testing.assert_close(U.T @ step @ V.T, torch.diag(torch.diagonal(U.T @ step @ V.T)), atol=1e-4, rtol=0)
+
+
+def test_muon_takes_the_matrices_of_the_blocks_alone():
+    settings = torch_models.DEFAULTS | {"kind": "tcn", "muon": 0.02} | KINDS["tcn"]
+    network = torch_models.network_of(settings, 5, 4, seed=0)
+    adam, muon = torch_models.optimizers_of(network, settings)
+    names = {id(p): name for name, p in network.named_parameters()}
+    assert {names[id(p)] for group in muon.param_groups for p in group["params"]} == {
+        name for name, p in network.named_parameters() if name.startswith("blocks") and p.ndim > 1
+    }
+    assert sum(len(g["params"]) for o in (adam, muon) for g in o.param_groups) == len(names)
 
 
 def toy_data():
