@@ -35,7 +35,7 @@ def test_sizes_names_and_directions():
     stack = drawn(units=12, layers=2)
     assert (stack.n_in, stack.units, stack.layers, stack.N) == (4, 12, 2, 24)
     assert stack.backward is None
-    assert stack.matrices == ("1/W_in", "1/W_out", "2/W_in", "2/W_out")
+    assert stack.matrices == ("W_0", "1/W_in", "1/W_out", "2/W_in", "2/W_out")
     both = drawn(units=12, layers=2, bidirectional=True)
     assert both.backward_pairs == 3
     np.testing.assert_array_equal(both.backward, ([False] * 3 + [True] * 3) * 4)

@@ -134,8 +134,8 @@ def muon_by_hand(weights, gradients, steps, alpha):
         rest = {name: w[name] for name in ("V", "b")}
         moved, adam = adam.step(rest, {name: g[name] for name in rest}, 0.3 * alpha)
         w = {
-            "W": w["W"] - 0.01 * alpha * w["W"] - alpha * max(1, columns / rows) ** 0.5 * direction,
-            "V": moved["V"] - 0.01 * 0.3 * alpha * rest["V"],
+            "W": w["W"] - 0.1 * alpha * w["W"] - alpha * max(1, columns / rows) ** 0.5 * direction,
+            "V": moved["V"] - 0.1 * 0.3 * alpha * rest["V"],
             "b": moved["b"],  # vectors do not decay
         }
     return w

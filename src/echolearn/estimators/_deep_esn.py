@@ -16,7 +16,7 @@ from echolearn.estimators._regressor import RULE, StepRegressor
 from echolearn.fitting.data import ClassWeight, Validation
 from echolearn.fitting.depth import Augment, fit_deep
 from echolearn.fitting.fit import open_by_rules
-from echolearn.fitting.parameters import DEEP_LEARNING, Parameters
+from echolearn.fitting.parameters import DEEP_LABEL_LEARNING, DEEP_LEARNING, Parameters
 from echolearn.fitting.settings import DEEP_RULES
 from echolearn.fitting.stages import Callback
 from echolearn.validation import SequencesLike
@@ -27,7 +27,8 @@ class DeepESNClassifier(StepClassifier):
 
     Every layer normalises its inputs, feeds them to pairs of leaky units that turn by an angle, and adds a rectified
     image of the states to what passes through all layers (docs/explanation/depth.md). Leaks and angles are learned too;
-    the network has echo states whatever is learned. The hidden matrices are updated by Muon, all other weights by Adam.
+    the network has echo states whatever is learned. All matrices but that of the readout are updated by Muon, all other
+    weights by Adam.
 
     Parameters
     ----------
@@ -65,7 +66,8 @@ class DeepESNClassifier(StepClassifier):
     learning : dict, default=None
         How weights are learned, where it differs from the defaults in parentheses. `step_size` (0.02): that of Muon at
         its peak; Adam takes 0.3 of it. `batch_size` (4): sequences per update. `patience` (None): epochs without a
-        better validation error after which learning stops.
+        better validation error after which learning stops. `label_smoothing` (0): the share of a label that is
+        spread over all classes. 0.1 can lower the share of wrong labels, and makes probabilities less extreme.
     validation_fraction : float, default=0.0
         The share of the sequences that is held out to choose the best epoch. 0: nothing is held out, and the last
         epoch counts, in which steps are smallest.
@@ -117,7 +119,7 @@ class DeepESNClassifier(StepClassifier):
     True
     """
 
-    groups: ClassVar[Mapping[str, Parameters]] = {"learning": DEEP_LEARNING}
+    groups: ClassVar[Mapping[str, Parameters]] = {"learning": DEEP_LABEL_LEARNING}
 
     def __init__(
         self,

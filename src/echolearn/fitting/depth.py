@@ -236,6 +236,7 @@ def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
         step_size=params["step_size"],
         dropout=params["dropout"],
         seed=int(of_dropout.generate_state(1)[0]),
+        smoothing=params.get("label_smoothing", 0.0),
     )
     objective = DeepObjective(
         drawn, weights, train, plan, frames=request.frames, validate=None if request.held_out is None else validate

@@ -59,6 +59,7 @@ LOOP_DRAWING: Parameters = {name: default for name, default in DRAWING.items() i
 
 # What `learning=` of a deep network may hold.
 DEEP_LEARNING: Parameters = {"step_size": 0.02, "batch_size": 4, "patience": None}
+DEEP_LABEL_LEARNING: Parameters = {**DEEP_LEARNING, "label_smoothing": 0.0}
 
 
 class NamedSettings(BaseEstimator):

@@ -139,6 +139,7 @@ DEEP_RULES: dict[str, Rule] = {
     "angle": number(lambda v: 0 <= v <= np.pi, "a number in [0, pi]"),
     "augment": Rule(lambda v: v is None or callable(v), "None, or a function of a sequence and a generator"),
     "readout": one_of("softmax", "ridge"),
+    "label_smoothing": number(lambda v: 0 <= v < 1, "a number in [0, 1)"),
     "step_size": number(lambda v: v > 0, "a number > 0"),
     "batch_size": whole_number(1),
     "patience": or_none(whole_number(1), "no early stopping"),

@@ -105,8 +105,9 @@ class DeepReservoir:
 
     @property
     def matrices(self) -> tuple[str, ...]:
-        """The names of the matrices inside of the layers."""
-        return tuple(f"{layer}/{name}" for layer in range(1, self.layers + 1) for name in ("W_in", "W_out"))
+        """The names of all matrices."""
+        of_layers = (f"{layer}/{name}" for layer in range(1, self.layers + 1) for name in ("W_in", "W_out"))
+        return ("W_0", *of_layers)
 
     def with_weights(self, weights: Mapping[str, Array]) -> DeepReservoir:
         """Return the network with other weights of the same names."""

@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from scipy import optimize
 
+from echolearn.execution.threads import map_in_order
 from echolearn.gradients.exact import Gradients
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import rescaled
@@ -22,7 +23,7 @@ ValueAndGradient = Callable[[Weights], tuple[float, Weights]]
 
 MUON_MOMENTUM = 0.95
 ADAM_SHARE = 0.3  # the step size of Adam, in units of that of Muon
-WEIGHT_DECAY = 0.01  # of matrices, in units of a step
+WEIGHT_DECAY = 0.1  # of matrices, in units of a step
 # Polynomials a s + b s³ + c s⁵ of singular values s; each is the one with the smallest maximum of |1 - p(s)| over the
 # interval to which those before it have brought 0.01 <= s <= 1 (a linear program; they end in 0.73 to 1.27).
 NEWTON_SCHULZ_STEPS = ((8.0934, -23.6205, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
@@ -114,7 +115,8 @@ class Muon:
     """Muon (Jordan and others, 2024): orthogonalised momentum for matrices, and Adam for all other weights.
 
     The momentum of a matrix, M = U S V', is replaced by about U V': every direction moves equally far. matrices: the
-    names of these weights; alpha is their step size, and `ADAM_SHARE` of it that of Adam. Both let matrices decay.
+    names of these weights; alpha is their step size, and `ADAM_SHARE` of it that of Adam. Both let matrices decay. Two
+    threads take one half of the matrices each.
     """
 
     memories: ClassVar[tuple[str, ...]] = ("momentum", *Adam.memories)
@@ -135,16 +137,24 @@ class Muon:
     def step(self, weights: Weights, gradients: Weights, alpha: float) -> tuple[Weights, Muon]:
         """Return the weights after one step, and the optimizer for the next."""
         before = self.momentum or {name: np.zeros_like(weights[name]) for name in self.matrices}
-        momentum = {name: MUON_MOMENTUM * before[name] + gradients[name] for name in self.matrices}
-        ahead = {name: gradients[name] + MUON_MOMENTUM * momentum[name] for name in self.matrices}
-        new, small = {}, alpha * ADAM_SHARE
-        for name, direction in orthogonalized(ahead).items():
-            rows, columns = direction.shape
-            step = alpha * max(1.0, columns / rows) ** 0.5
-            new[name] = (1 - WEIGHT_DECAY * alpha) * weights[name] - step * direction
+
+        def moved(names: tuple[str, ...]) -> tuple[Weights, Weights]:
+            momentum = {name: MUON_MOMENTUM * before[name] + gradients[name] for name in names}
+            ahead = {name: gradients[name] + MUON_MOMENTUM * momentum[name] for name in names}
+            new = {}
+            for name, direction in orthogonalized(ahead).items():
+                rows, columns = direction.shape
+                step = alpha * max(1.0, columns / rows) ** 0.5
+                new[name] = (1 - WEIGHT_DECAY * alpha) * weights[name] - step * direction
+            return new, momentum
+
+        new, momentum, small = Weights(), Weights(), alpha * ADAM_SHARE
+        for some, their_momentum in map_in_order(moved, (self.matrices[::2], self.matrices[1::2])):
+            new |= some
+            momentum |= their_momentum
         rest = {name: value for name, value in weights.items() if name not in new}
-        moved, adam = self.adam.step(rest, {name: gradients[name] for name in rest}, small)
-        for name, value in moved.items():
+        by_adam, adam = self.adam.step(rest, {name: gradients[name] for name in rest}, small)
+        for name, value in by_adam.items():
             new[name] = value if value.ndim < 2 else value - WEIGHT_DECAY * small * rest[name]
         return {name: new[name].astype(value.dtype, copy=False) for name, value in weights.items()}, Muon(
             self.matrices, momentum, adam

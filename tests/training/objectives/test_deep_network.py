@@ -55,7 +55,7 @@ def problem(kind, seed=1, bidirectional=False, dtype="float64"):
     return data, stack, {name: value.astype(dtype) for name, value in weights.items()}
 
 
-def by_hand(data, stack, weights, dropout=Dropout()):  # noqa: B008
+def by_hand(data, stack, weights, dropout=Dropout(), smoothing=0.0):  # noqa: B008
     """Return the sum of the errors, and the number of targets, from the equations: one target after another."""
     how = {"layers": stack.layers, "forward_pairs": forward_pairs(stack), "share": dropout.share, "seed": dropout.seed}
     loss = n = 0.0
@@ -68,30 +68,34 @@ def by_hand(data, stack, weights, dropout=Dropout()):  # noqa: B008
                 continue
             y = weights["V"].T @ row + weights["v"]
             if data.classes:
-                error = np.log(np.exp(y).sum()) - y[target]
+                shares = (1 - smoothing) * (np.arange(len(y)) == target) + smoothing / len(y)
+                error = shares @ (np.log(np.exp(y).sum()) - y)
             else:
                 error = ((y - target) ** 2).sum()
             loss, n = loss + weight * error, n + weight
     return loss, n
 
 
-def found_by(data, stack, weights, which=None, dropout=Dropout(), buffers=None):  # noqa: B008
+def found_by(data, stack, weights, which=None, dropout=Dropout(), buffers=None, smoothing=0.0):  # noqa: B008
     batch = FlatBatch.of(data, np.arange(len(data.X)) if which is None else which)
-    return deep_gradient(weights, stack, batch, dropout, buffers or Buffers(), softmax=data.classes is not None)
+    how = {"softmax": data.classes is not None, "smoothing": smoothing}
+    return deep_gradient(weights, stack, batch, dropout, buffers or Buffers(), **how)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize(("share", "smoothing"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.2)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_error_is_that_of_the_equations_and_its_derivatives_those_of_finite_differences(kind, share, bidirectional):
+def test_the_error_is_that_of_the_equations_and_its_derivatives_those_of_finite_differences(
+    kind, share, smoothing, bidirectional
+):
     data, stack, weights = problem(kind, len(kind), bidirectional)
-    dropout, rng = Dropout(share, 3), np.random.default_rng(0)
-    found, expected = found_by(data, stack, weights, dropout=dropout), by_hand(data, stack, weights, dropout)
+    how, rng = {"dropout": Dropout(share, 3), "smoothing": smoothing}, np.random.default_rng(0)
+    found, expected = found_by(data, stack, weights, **how), by_hand(data, stack, weights, **how)
     assert (found.loss, found.n) == (pytest.approx(expected[0], rel=1e-12), pytest.approx(expected[1]))
     assert set(found.gradients) == set(weights)
     for name, value in weights.items():
         way, e = rng.normal(size=value.shape), 1e-6
-        ends = (by_hand(data, stack, {**weights, name: value + s * way}, dropout)[0] for s in (e, -e))
+        ends = (by_hand(data, stack, {**weights, name: value + s * way}, **how)[0] for s in (e, -e))
         slope = np.subtract(*ends) / (2 * e)
         assert np.vdot(found.gradients[name], way) == pytest.approx(slope, rel=1e-6, abs=1e-6 * abs(found.loss)), name
 

@@ -2,7 +2,9 @@
 
     E = -1/n Σ w log softmax(q V + v)[label],    or    E = 1/n Σ w ||q V + v - t||²,    n = Σ w
 
-over the frames with a target; with one target per sequence, q is the mean of its features over time.
+over the frames with a target; with one target per sequence, q is the mean of its features over time. With smoothing s,
+a label counts 1 - s, and every class s / n_out: log softmax(y)[label] is replaced by its mean under these shares, which
+adds s (y[label] - mean(y)) to the error of a label.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class DeepPlan:
     step_size: float
     dropout: float
     seed: int
+    smoothing: float = 0.0
 
 
 @dataclass(eq=False)
@@ -91,7 +94,14 @@ class FlatBatch:
 
 
 def deep_gradient(
-    weights: Weights, reservoir: DeepReservoir, batch: FlatBatch, dropout: Dropout, buffers: Buffers, *, softmax: bool
+    weights: Weights,
+    reservoir: DeepReservoir,
+    batch: FlatBatch,
+    dropout: Dropout,
+    buffers: Buffers,
+    *,
+    softmax: bool,
+    smoothing: float = 0.0,
 ) -> DeepGradient:
     """Return the error of a batch, summed over its targets, and its derivatives."""
     pairs = reservoir.units // 2 - reservoir.backward_pairs
@@ -101,10 +111,15 @@ def deep_gradient(
     Y = q @ weights["V"] + weights["v"]
     T, w = batch.T, batch.w
     if softmax:
-        Y = probabilities(Y)
         known = T if w is None else np.maximum(T, 0)
+        labels = np.arange(len(known)), known
+        of_smoothing = smoothing * (Y[labels] - Y.mean(axis=1))
+        Y = probabilities(Y)
         loss, n = sum_of_errors(entropy, Y, known, w)
+        loss += float(of_smoothing.sum(dtype=np.float64) if w is None else of_smoothing @ w)
         R = residual(Y, known)
+        R[labels] += smoothing
+        R -= smoothing / R.shape[1]
     else:
         R = Y - T if w is None else np.where(w[:, None] > 0, Y - T, 0).astype(Y.dtype)
         loss, n = sum_of_errors(_squares, R, T, w)
@@ -172,12 +187,14 @@ class DeepObjective:
         )
         parts = split_evenly(which, self.data.lengths, PARTS)
         seeds = np.random.SeedSequence([self.plan.seed, self.updates]).generate_state(PARTS)
-        share, epoch = self.plan.dropout, int(done)
+        share, smoothing, epoch = self.plan.dropout, self.plan.smoothing, int(done)
 
         def gradient_of_part(data: Dataset, which: Array, part: int) -> DeepGradient:
             batch = FlatBatch.of(data, which, frames, epoch)
             dropout = Dropout(share, int(seeds[part]))
-            return deep_gradient(weights, reservoir, batch, dropout, buffers[part], softmax=softmax)
+            return deep_gradient(
+                weights, reservoir, batch, dropout, buffers[part], softmax=softmax, smoothing=smoothing
+            )
 
         found = self.data.sum(gradient_of_part, [(some, part) for part, some in enumerate(parts)])
         mean = {name: value / (found.n or 1.0) for name, value in found.gradients.items()}
