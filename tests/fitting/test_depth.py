@@ -142,6 +142,46 @@ def test_a_network_without_epochs_is_the_one_drawn(objectives):
     assert len(esn.history_) == 0
 
 
+# ---------------------------------------------------------------- dropout
+
+
+def steps_of(count, weights=None):
+    """Return a dataset of two sequences with so many labelled steps."""
+    X = [np.zeros((count // 2, 1)), np.zeros((count - count // 2, 1))]
+    return Dataset(X, [np.zeros(len(x), int) for x in X], 2, True, np.dtype("f4"), weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("weights", "targets", "dropout"),
+    [(1000, 1000, 0.1), (1000, 4000, 0.05), (4000, 1000, 0.2), (9000, 1000, 0.3), (90_000, 1000, 0.3)],
+)
+def test_by_default_dropout_follows_the_number_of_weights_per_target(weights, targets, dropout):
+    assert depth.dropout_for({"dropout": None}, weights, steps_of(targets)) == pytest.approx(dropout)
+    assert depth.dropout_for({"dropout": 0.25}, weights, steps_of(targets)) == 0.25
+
+
+def test_only_targets_that_count_lower_the_dropout():
+    half = [np.arange(1000) % 2 * 7.0 for _ in range(2)]  # a weight of zero is no target; the size of others is nothing
+    assert depth.dropout_for({"dropout": None}, 1000, steps_of(2000, half)) == pytest.approx(0.1)
+    whole = replace(steps_of(2000), y=[np.array(0), np.array(1)], per_step=False)
+    assert depth.dropout_for({"dropout": None}, 8, whole) == pytest.approx(0.2)
+    weighted = replace(whole, weights=[np.array(0.0), np.array(3.0)])
+    assert depth.dropout_for({"dropout": None}, 4, weighted) == pytest.approx(0.2)
+
+
+def test_a_classifier_follows_the_rule_and_a_regressor_has_no_dropout(objectives):
+    classifier().fit(X, LABELS)
+    classifier(units=16).fit(X, LABELS)
+    regressor().fit(X, VALUES)
+    small, large, values = (o.plan.dropout for o in objectives)
+    counts = [sum(value.size for value in o.weights.values()) for o in objectives]
+    labels = sum(map(len, LABELS))
+    assert small == pytest.approx(0.1 * np.sqrt(counts[0] / labels))
+    assert large == pytest.approx(0.1 * np.sqrt(counts[1] / labels))
+    assert 0 < small < large < 0.3
+    assert values == 0
+
+
 # ---------------------------------------------------------------- data
 
 

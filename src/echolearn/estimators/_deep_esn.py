@@ -39,9 +39,10 @@ class DeepESNClassifier(StepClassifier):
         How many such networks are learned, each on one core. They answer by the mean of their outputs.
     bidirectional : bool, default=False
         Whether half of the units of every layer read a sequence from its end. For whole sequences, not for streams.
-    dropout : float, default=0.1
+    dropout : float, default=None
         The share of entries that are left out at random while learning, after the units and after what a layer adds.
-        More data need less.
+        None: a tenth of the square root of the number of weights per label, and at most 0.3. With as many labelled
+        steps, or labelled sequences, as weights this is 0.1.
     leak : (float, float), default=(0.03, 0.63)
         Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
     angle : float, default=3.141592653589793
@@ -126,7 +127,7 @@ class DeepESNClassifier(StepClassifier):
         *,
         ensemble: int = 1,
         bidirectional: bool = False,
-        dropout: float = 0.1,
+        dropout: float | None = None,
         leak: tuple[float, float] = (0.03, 0.63),
         angle: float = np.pi,
         standardize: bool = True,
@@ -246,7 +247,8 @@ class DeepESNRegressor(StepRegressor):
     bidirectional : bool, default=False
         Whether half of the units of every layer read a sequence from its end. For whole sequences, not for streams.
     dropout : float, default=0.0
-        The share of entries that are left out at random while learning.
+        The share of entries that are left out at random while learning. None: as for `DeepESNClassifier`, by the
+        number of weights per target.
     leak : (float, float), default=(0.03, 0.63)
         Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
     angle : float, default=3.141592653589793
@@ -315,7 +317,7 @@ class DeepESNRegressor(StepRegressor):
         *,
         ensemble: int = 1,
         bidirectional: bool = False,
-        dropout: float = 0.0,
+        dropout: float | None = 0.0,
         leak: tuple[float, float] = (0.03, 0.63),
         angle: float = np.pi,
         standardize: bool = True,
