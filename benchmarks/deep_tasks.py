@@ -1,6 +1,6 @@
 """Deep networks beside networks of one layer, both as they come, on tasks with a label or a value per step.
 
-    NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/deep_tasks.py [--only "sign of x(t) x(t-5)" ...] [--seeds 3]
+    NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/deep_tasks.py [--only "NARMA-10" ...] [--seeds 3]
 
 Needs benchmarks/requirements.txt. Seconds are the processor time of one fit. Results are written to
 benchmarks/results/deep_tasks.json after every fit, and fits that the file has are not repeated: delete the file to
@@ -9,8 +9,8 @@ measure everything again. A task whose data come with a library that is not inst
 Signs: 150 sequences of 50 to 150 steps and three standard normal features, drawn as in README.md; the label says
 whether the first feature has the sign that it had d steps before. 100 sequences are learned from. The first d labels of
 a sequence cannot be known, because `numpy.roll` takes them from its end. The sequences, and the inputs of NARMA, are
-drawn anew for every seed. All other data are those of benchmarks/defaults.py, where both networks get the one setting
-that the data require.
+drawn anew for every seed. NARMA and Mackey-Glass are one series of 2,500 steps, and the 500 that follow are the test
+part. All other data are those of benchmarks/defaults.py, where both networks get the one setting that they require.
 """
 
 from __future__ import annotations
