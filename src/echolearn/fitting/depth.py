@@ -43,9 +43,9 @@ from echolearn.validation import Array, check_path
 Augment = Callable[[Array, np.random.Generator], Array]
 
 DEFAULT_UPDATES = 2000  # of the weights, where `epochs` is None: as many epochs as they take,
-MIN_EPOCHS, MAX_EPOCHS = 5, 150  # within these
+MIN_EPOCHS, MAX_EPOCHS = 5, 40  # within these
 DROPOUT_PER_ROOT, MAX_DROPOUT = 0.1, 0.3  # where `dropout` is None: per root of the weights per target, and at most
-WINDOW_STEPS, SETTLING_STEPS = 200, 100  # of windows into which a few long series are cut, and of steps before each
+WINDOW_STEPS, SETTLING_STEPS = 100, 100  # of windows into which a few long series are cut, and of steps before each
 EPOCH_RETRIES = 2  # how often a diverged epoch is tried again with a smaller step
 
 
