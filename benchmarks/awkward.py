@@ -24,6 +24,7 @@ from echolearn import ESNClassifier, ESNRegressor
 WINDOW = 10  # steps that the methods without a memory see
 IGNORED = -1
 Sequences = list[np.ndarray]
+Parts = tuple[Sequences, Sequences, Sequences, Sequences]  # X and y to train on, X and y to test on
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,17 @@ def windows(x: np.ndarray, fill: float = 0.0) -> np.ndarray:
     return np.hstack([together[i : i + len(x)] for i in range(WINDOW)])
 
 
-def gaps() -> tuple[str, dict[str, Method]]:
-    """Lorenz, 1 ahead, 30 % of the inputs missing at random; R² of the test part."""
-    task = TASKS["Lorenz, 1 ahead"]()
-    X, y, X_test, y_test = task.parts
+def gapped() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return Lorenz, 1 ahead, with 30 % of the inputs missing at random: X and y to train on, X and y to test on."""
+    X, y, X_test, y_test = TASKS["Lorenz, 1 ahead"]().parts
     rng = np.random.default_rng(0)
     X, X_test = (np.where(rng.random(part.shape) < 0.3, np.nan, part) for part in (X, X_test))
+    return X, y, X_test, y_test
+
+
+def gaps() -> tuple[str, dict[str, Method]]:
+    """Lorenz, 1 ahead, 30 % of the inputs missing at random; R² of the test part."""
+    X, y, X_test, y_test = gapped()
 
     def network(seed: int, **settings: str) -> float:
         return ESNRegressor(random_state=seed, **settings).fit(X, y).score(X_test, y_test)
@@ -97,10 +103,16 @@ def on_windows(X: Sequences, y: Sequences, X_test: Sequences, **settings: str) -
     return model.predict(np.concatenate([windows(x) for x in X_test]))
 
 
+def with_rare_labels() -> Parts:
+    """Return sequences of which 2 % of the steps are positive."""
+    X, X_test = echoes(80, 0), echoes(80, 1)
+    return X, labelled(X, 0.02), X_test, labelled(X_test, 0.02)
+
+
 def rare() -> tuple[str, dict[str, Method]]:
     """2 % positive labels per step; balanced accuracy of the test sequences."""
-    X, X_test = echoes(80, 0), echoes(80, 1)
-    y, true = labelled(X, 0.02), np.concatenate(labelled(X_test, 0.02))
+    X, y, X_test, y_test = with_rare_labels()
+    true = np.concatenate(y_test)
 
     def network(seed: int, **settings: str) -> float:
         answers = ESNClassifier(random_state=seed, **settings).fit(X, y).predict(X_test)
@@ -117,13 +129,22 @@ def rare() -> tuple[str, dict[str, Method]]:
     }
 
 
+def with_all_labels() -> Parts:
+    """Return sequences of which half of the steps are positive."""
+    X, X_test = echoes(80, 2), echoes(80, 3)
+    return X, labelled(X, 0.5), X_test, labelled(X_test, 0.5)
+
+
+def half_ignored(y: Sequences) -> Sequences:
+    """Return labels of which half are ignored, at random."""
+    rng = np.random.default_rng(0)
+    return [np.where(rng.random(len(labels)) < 0.5, labels, IGNORED) for labels in y]
+
+
 def half_labelled() -> tuple[str, dict[str, Method]]:
     """Half of the labels per step ignored; accuracy of the test sequences."""
-    X, X_test = echoes(80, 2), echoes(80, 3)
-    y, true = labelled(X, 0.5), np.concatenate(labelled(X_test, 0.5))
-    rng = np.random.default_rng(0)
-    known = [rng.random(len(labels)) < 0.5 for labels in y]
-    half = [np.where(k, labels, IGNORED) for k, labels in zip(known, y, strict=True)]
+    X, y, X_test, y_test = with_all_labels()
+    true, half = np.concatenate(y_test), half_ignored(y)
 
     def network(seed: int, labels: Sequences, **settings: int) -> float:
         answers = ESNClassifier(random_state=seed, **settings).fit(X, labels).predict(X_test)
@@ -131,7 +152,7 @@ def half_labelled() -> tuple[str, dict[str, Method]]:
 
     def logistic(seed: int) -> float:
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        frames, there = np.concatenate([windows(x) for x in X]), np.concatenate(known)
+        frames, there = np.concatenate([windows(x) for x in X]), np.concatenate(half) != IGNORED
         model.fit(frames[there], np.concatenate(y)[there])
         return float(model.score(np.concatenate([windows(x) for x in X_test]), true))
 

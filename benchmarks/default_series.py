@@ -12,10 +12,9 @@ from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from statsmodels.datasets import sunspots
 
 from echolearn import ESNRegressor
-from echolearn.datasets import lorenz, mackey_glass, narma
+from echolearn.datasets import lorenz, mackey_glass, narma, sunspots
 
 # reservoirpy's tutorials: "Getting started", and "General introduction to reservoir computing" (Mackey-Glass 10 ahead)
 TUTORIALS = {
@@ -54,11 +53,15 @@ def narma_task() -> Task:
     return Task(u.reshape(len(u), -1), y.ravel(), 2490)
 
 
+def sunspots_task() -> Task:
+    return ahead(sunspots().ravel(), 1, 250)  # its data file is part of statsmodels
+
+
 TASKS: dict[str, Callable[[], Task]] = {
     "Mackey-Glass, 10 ahead": lambda: ahead(mackey_glass(3000).ravel(), 10, 2490),
     "NARMA-10": narma_task,
     "Lorenz, 1 ahead": lambda: ahead(lorenz(2991), 1, 2490),
-    "sunspots (yearly), 1 ahead": lambda: ahead(sunspots.load_pandas().data["SUNACTIVITY"].to_numpy(float), 1, 250),
+    "sunspots (yearly), 1 ahead": sunspots_task,
 }
 
 

@@ -71,7 +71,7 @@ def objectives(monkeypatch):
 
 @pytest.mark.parametrize(
     ("sequences", "batch_size", "epochs"),
-    [(1, 4, 150), (40, 4, 150), (100, 4, 80), (101, 4, 77), (1000, 4, 8), (100_000, 4, 5), (1000, 40, 80)],
+    [(1, 4, 40), (100, 4, 40), (400, 4, 20), (440, 4, 19), (1000, 4, 8), (100_000, 4, 5), (4000, 40, 20)],
 )
 def test_by_default_epochs_are_as_many_as_make_enough_updates(sequences, batch_size, epochs):
     assert depth.epochs_for({"epochs": None, "batch_size": batch_size}, sequences) == epochs
@@ -142,6 +142,45 @@ def test_a_network_without_epochs_is_the_one_drawn(objectives):
     assert len(esn.history_) == 0
 
 
+# ---------------------------------------------------------------- dropout
+
+
+def steps_of(count, weights=None):
+    """Return a dataset of two sequences with so many labelled steps."""
+    X = [np.zeros((count // 2, 1)), np.zeros((count - count // 2, 1))]
+    return Dataset(X, [np.zeros(len(x), int) for x in X], 2, True, np.dtype("f4"), weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("weights", "targets", "dropout"),
+    [(1000, 1000, 0.1), (1000, 4000, 0.05), (4000, 1000, 0.2), (9000, 1000, 0.3), (90_000, 1000, 0.3)],
+)
+def test_by_default_dropout_follows_the_number_of_weights_per_target(weights, targets, dropout):
+    assert depth.dropout_for({"dropout": None}, weights, steps_of(targets)) == pytest.approx(dropout)
+    assert depth.dropout_for({"dropout": 0.25}, weights, steps_of(targets)) == 0.25
+
+
+def test_only_targets_that_count_lower_the_dropout():
+    half = [np.arange(1000) % 2 * 7.0 for _ in range(2)]  # a weight of zero is no target; the size of others is nothing
+    assert depth.dropout_for({"dropout": None}, 1000, steps_of(2000, half)) == pytest.approx(0.1)
+    whole = replace(steps_of(2000), y=[np.array(0), np.array(1)], per_step=False)
+    assert depth.dropout_for({"dropout": None}, 8, whole) == pytest.approx(0.2)
+    weighted = replace(whole, weights=[np.array(0.0), np.array(3.0)])
+    assert depth.dropout_for({"dropout": None}, 4, weighted) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("make", "y"), [(classifier, LABELS), (regressor, VALUES)])
+def test_fits_follow_the_rule(make, y, objectives):
+    make().fit(X, y)
+    make(units=16).fit(X, y)
+    small, large = (o.plan.dropout for o in objectives)
+    counts = [sum(value.size for value in o.weights.values()) for o in objectives]
+    steps = sum(map(len, X))
+    assert small == pytest.approx(0.1 * np.sqrt(counts[0] / steps))
+    assert large == pytest.approx(0.1 * np.sqrt(counts[1] / steps))
+    assert 0 < small < large < 0.3
+
+
 # ---------------------------------------------------------------- data
 
 
@@ -151,20 +190,20 @@ def test_a_few_long_series_are_learned_in_windows(objectives):
     targets = [np.roll(x[:, 0], 1) for x in long]
     regressor(epochs=1).fit(long, targets)
     data = objectives[-1].data
-    assert len(data.X) == 7
-    assert data.lengths.max() <= 325
+    assert len(data.X) == 14
+    assert data.lengths.max() <= 213
     assert sum(w.sum() for w in data.weights) == 1450  # every target counts once
     first = np.asarray(data.weights[1])
     assert (first[:100] == 0).all()  # steps in which the states settle
     assert (first[100:] == 1).all()
     mean, scale = np.concatenate(long).mean(), np.concatenate(long).std()
-    np.testing.assert_allclose(data.X[1][:, 0], ((long[0] - mean) / scale)[100:400, 0], atol=1e-5)
+    np.testing.assert_allclose(data.X[1][:, 0], ((long[0] - mean) / scale)[:200, 0], atol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("X", "y"),
     [
-        ([np.ones((400, 1)), np.zeros((300, 1))], [np.arange(400.0), np.arange(300.0)]),  # not long
+        ([np.ones((200, 1)), np.zeros((150, 1))], [np.arange(200.0), np.arange(150.0)]),  # not long
         ([np.full((450, 1), float(k)) for k in range(5)], [np.arange(450.0)] * 5),  # not few
         ([np.full((450, 1), float(k)) for k in range(3)], [1.0, 2.0, 4.0]),  # one target per sequence
     ],
@@ -328,8 +367,8 @@ def test_windows_are_augmented_as_they_are_learned():
     x, shapes = np.random.default_rng(1).normal(size=(900, 1)), []
     how = {"epochs": 1, "augment": lambda w, rng: shapes.append(w.shape) or w}
     same(regressor(**how).fit(x, x[:, 0]), regressor(epochs=1).fit(x, x[:, 0]))
-    assert len(shapes) == 4
-    assert max(shapes) <= (325, 1)
+    assert len(shapes) == 9
+    assert max(shapes) == (200, 1)
 
 
 def test_what_augment_returns_is_checked():

@@ -40,9 +40,10 @@ class DeepESNClassifier(StepClassifier):
         How many such networks are learned, each on one core. They answer by the mean of their outputs.
     bidirectional : bool, default=False
         Whether half of the units of every layer read a sequence from its end. For whole sequences, not for streams.
-    dropout : float, default=0.1
+    dropout : float, default=None
         The share of entries that are left out at random while learning, after the units and after what a layer adds.
-        More data need less.
+        None: a tenth of the square root of the number of weights per label, and at most 0.3. With as many labelled
+        steps, or labelled sequences, as weights this is 0.1.
     leak : (float, float), default=(0.03, 0.63)
         Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
     angle : float, default=3.141592653589793
@@ -59,7 +60,7 @@ class DeepESNClassifier(StepClassifier):
     ridge : float, list of float, or "auto", default="auto"
         The penalty of a ridge readout: a number, or numbers to choose from by generalised cross-validation.
     epochs : int, default=None
-        Passes over the training data. None: enough for 2,000 updates, at least 5 and at most 150.
+        Passes over the training data. None: enough for 2,000 updates, at least 5 and at most 40.
     augment : callable, default=None
         A function of a sequence (n_steps, n_features) and a `numpy.random.Generator` that returns a changed sequence of
         the same shape. It is called anew for every sequence in every epoch.
@@ -128,7 +129,7 @@ class DeepESNClassifier(StepClassifier):
         *,
         ensemble: int = 1,
         bidirectional: bool = False,
-        dropout: float = 0.1,
+        dropout: float | None = None,
         leak: tuple[float, float] = (0.03, 0.63),
         angle: float = np.pi,
         standardize: bool = True,
@@ -247,8 +248,9 @@ class DeepESNRegressor(StepRegressor):
         How many such networks are learned, each on one core, for one readout of all their features.
     bidirectional : bool, default=False
         Whether half of the units of every layer read a sequence from its end. For whole sequences, not for streams.
-    dropout : float, default=0.0
-        The share of entries that are left out at random while learning.
+    dropout : float, default=None
+        The share of entries that are left out at random while learning. None: a tenth of the square root of the number
+        of weights per target, and at most 0.3. For smooth targets without noise, 0 is better.
     leak : (float, float), default=(0.03, 0.63)
         Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
     angle : float, default=3.141592653589793
@@ -260,7 +262,7 @@ class DeepESNRegressor(StepRegressor):
     ridge : float, list of float, or "auto", default="auto"
         The penalty of the readout: a number, or numbers to choose from by generalised cross-validation.
     epochs : int, default=None
-        Passes over the training data. None: enough for 2,000 updates, at least 5 and at most 150.
+        Passes over the training data. None: enough for 2,000 updates, at least 5 and at most 40.
     augment : callable, default=None
         A function of a sequence and a generator, as for `DeepESNClassifier`.
     learning : dict, default=None
@@ -317,7 +319,7 @@ class DeepESNRegressor(StepRegressor):
         *,
         ensemble: int = 1,
         bidirectional: bool = False,
-        dropout: float = 0.0,
+        dropout: float | None = None,
         leak: tuple[float, float] = (0.03, 0.63),
         angle: float = np.pi,
         standardize: bool = True,

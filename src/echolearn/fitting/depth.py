@@ -43,8 +43,9 @@ from echolearn.validation import Array, check_path
 Augment = Callable[[Array, np.random.Generator], Array]
 
 DEFAULT_UPDATES = 2000  # of the weights, where `epochs` is None: as many epochs as they take,
-MIN_EPOCHS, MAX_EPOCHS = 5, 150  # within these
-WINDOW_STEPS, SETTLING_STEPS = 200, 100  # of windows into which a few long series are cut, and of steps before each
+MIN_EPOCHS, MAX_EPOCHS = 5, 40  # within these
+DROPOUT_PER_ROOT, MAX_DROPOUT = 0.1, 0.3  # where `dropout` is None: per root of the weights per target, and at most
+WINDOW_STEPS, SETTLING_STEPS = 100, 100  # of windows into which a few long series are cut, and of steps before each
 EPOCH_RETRIES = 2  # how often a diverged epoch is tried again with a smaller step
 
 
@@ -68,6 +69,21 @@ def epochs_for(params: Parameters, sequences: int) -> int:
         return int(params["epochs"])
     batches = np.ceil(sequences / params["batch_size"])
     return int(np.clip(np.ceil(DEFAULT_UPDATES / batches), MIN_EPOCHS, MAX_EPOCHS))
+
+
+def dropout_for(params: Parameters, weights: int, train: Dataset) -> float:
+    """Return the dropout given, or that for so many weights: the more of them for every target, the more dropout.
+
+    With as many targets as weights it is 0.1, and from nine weights per target on it is 0.3. A target is a labelled
+    step, or a labelled sequence; its weight does not count unless it is zero.
+    """
+    if params["dropout"] is not None:
+        return float(params["dropout"])
+    if train.weights is None:
+        targets = train.frames if train.per_step else len(train.X)
+    else:
+        targets = sum(np.count_nonzero(w) for w in train.weights)
+    return min(MAX_DROPOUT, DROPOUT_PER_ROOT * float(np.sqrt(weights / targets)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +250,7 @@ def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
         epochs=epochs,
         batch_size=params["batch_size"],
         step_size=params["step_size"],
-        dropout=params["dropout"],
+        dropout=dropout_for(params, sum(value.size for value in weights.values()), train),
         seed=int(of_dropout.generate_state(1)[0]),
         smoothing=params.get("label_smoothing", 0.0),
     )

@@ -131,7 +131,7 @@ DEEP_RULES: dict[str, Rule] = {
         "an even whole number >= 2: units come in pairs",
     ),
     "layers": whole_number(1),
-    "dropout": number(lambda v: 0 <= v < 1, "a number in [0, 1)"),
+    "dropout": or_none(number(lambda v: 0 <= v < 1, "a number in [0, 1)"), "by the number of weights per target"),
     "leak": Rule(
         lambda v: isinstance(v, tuple) and len(v) == 2 and all(map(is_number, v)) and 0 < v[0] <= v[1] < 1,
         "a pair of numbers (low, high), 0 < low <= high < 1",

@@ -28,7 +28,7 @@ LEARNED_WEIGHTS_SPACE: dict[str, Options] = {**FIXED_WEIGHTS_SPACE, "learning__s
 SERIES_SPACE: dict[str, Options] = {"hidden_units": (10, 1000), "standardize": [True, False]}
 DEEP_SPACE: dict[str, Options] = {
     "layers": (2, 8),
-    "dropout": [0.0, 0.1, 0.2, 0.3],
+    "dropout": [None, 0.0, 0.1, 0.2, 0.3],
     "leak": [(0.01, 0.3), (0.03, 0.63), (0.1, 0.9)],
     "learning__step_size": (0.005, 0.08),
 }
