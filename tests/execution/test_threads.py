@@ -66,11 +66,14 @@ def test_work_runs_only_a_few_items_ahead_of_the_results_taken():
     results.close()
 
 
-def test_work_leaves_the_main_thread():
-    names = set(map_in_order(lambda _: threading.current_thread().name, range(8)))
-    assert all(name.startswith("echolearn") for name in names)
-    assert not on_worker_thread()
-    assert all(map_in_order(lambda _: on_worker_thread(), range(8)))
+def test_work_leaves_the_main_thread_unless_there_is_one_core():
+    with thread_pool(2):
+        names = set(map_in_order(lambda _: threading.current_thread().name, range(8)))
+        assert all(name.startswith("echolearn") for name in names)
+        assert not on_worker_thread()
+        assert all(map_in_order(lambda _: on_worker_thread(), range(8)))
+    with thread_pool(1):
+        assert set(map_in_order(lambda _: threading.current_thread(), range(8))) == {threading.current_thread()}
 
 
 def test_work_on_a_worker_thread_stays_there():

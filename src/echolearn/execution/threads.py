@@ -92,20 +92,21 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> I
     """Yield function(item) for every item, in order, computed on all cores.
 
     At most thread_count() + 1 results exist at a time. On a worker thread the items are computed one after another: two
-    levels of threads would wait for each other. A single item is computed on the calling thread, which would only wait.
+    levels of threads would wait for each other. With one core or one item, the calling thread computes: it would only
+    wait.
     """
     if on_worker_thread():
         yield from map(function, items)
         return
-    rest = iter(items)
+    count, rest = thread_count(), iter(items)
     first = list(islice(rest, 2))
-    if len(first) < 2:
-        for item in first:
+    if len(first) < 2 or count == 1:
+        for item in chain(first, rest):
             with np.errstate(over="ignore", invalid="ignore"):
                 result = function(item)
             yield result
         return
-    count, waiting = thread_count(), deque[Future[Result]]()
+    waiting = deque[Future[Result]]()
     try:
         for item in chain(first, rest):
             waiting.append(_pool(count).submit(copy_context().run, function, item))
