@@ -211,7 +211,7 @@ def test_training_saves_the_network_and_leaves_no_checkpoint(
 ) -> None:
     progress = Progress()
     network = ESNClassifier(5, readout="ridge", random_state=0, **grouped(settings))
-    result = fit_and_save(opened, network, tmp_path / "m.safetensors", progress)
+    result = fit_and_save(opened, {"esn": network}, tmp_path / "m.safetensors", progress)
     assert progress.planned == [len(epochs)]
     assert progress.epochs == epochs
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
@@ -233,7 +233,7 @@ def test_a_trained_network_says_how_its_features_are_made(opened: Corpus, tmp_pa
     scale = np.arange(39.0), np.arange(1.0, 40.0)
     spoken = replace(opened, recipe=FeatureRecipe(normalise="running", context=5, scale=scale))
     path = tmp_path / "model.safetensors"
-    fit_and_save(spoken, ESNClassifier(5, learn="none", readout="ridge"), path, _Silent())
+    fit_and_save(spoken, {"esn": ESNClassifier(5, learn="none", readout="ridge")}, path, _Silent())
     found = recipe_of(path)
     assert (found.normalise, found.context) == ("running", 5)
     assert found.scale is not None
@@ -246,7 +246,7 @@ def test_a_trained_network_says_how_its_features_are_made(opened: Corpus, tmp_pa
 
 
 def test_a_network_of_ready_features_says_nothing(opened: Corpus, tmp_path: Path) -> None:
-    fit_and_save(opened, ESNClassifier(5, learn="none", readout="ridge"), tmp_path / "m", _Silent())
+    fit_and_save(opened, {"esn": ESNClassifier(5, learn="none", readout="ridge")}, tmp_path / "m", _Silent())
     assert load(tmp_path / "m").recipe_ is None
 
 

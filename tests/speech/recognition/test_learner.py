@@ -39,7 +39,9 @@ def test_classes_may_be_indices_of_states():
     found = learn_recognizer(network, own)
     assert found.phones.states == network_states(network, own.state_names) != toyspeech.recognizer().phones.states
     _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
-    assert [t.name for t in found.recognize(samples).phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
+    assert [t.name for t in found.recognize(samples, rate=toyspeech.RATE).phones] == spoken_phones(
+        labels, toyspeech.STATE_NAMES
+    )
 
 
 def test_train_is_learned_from_valid_is_tuned_on_and_test_is_not_touched():
