@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 import toyspeech
-from echolearn import DeepESNClassifier, SeriesClassifier
+from echolearn import SeriesClassifier
 from echolearn.speech.recognition import Lexicon, Recognizer
 from echolearn.speech.recognition._decoder import learn_phone_task
 from echolearn.speech.recognition._ngrams import word_list
 from echolearn.speech.recognition._phone_models import spoken_phones
 from toyspeech import RATE
+
+KINDS = ({"bidirectional": True}, {"ensemble": 2})
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +22,9 @@ def new():
     return toyspeech.speech(seed=1, utterances=10)
 
 
-def test_words_and_phones_are_recognised_in_samples(new):
-    recognizer = toyspeech.recognizer()
+@pytest.mark.parametrize("deep", [False, True])
+def test_words_and_phones_are_recognised_in_samples(new, deep):
+    recognizer = toyspeech.recognizer(deep=deep)
     for words, samples, labels in new:
         found = recognizer.recognize(samples, rate=RATE)
         assert found.text == " ".join(words)
@@ -51,6 +54,30 @@ def test_other_rates_are_resampled(new, rate):
 
     words, samples, _ = new[0]
     assert toyspeech.recognizer().recognize(resample_poly(samples, rate // 50, 320), rate=rate).text == " ".join(words)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda own, samples: own.recognize(samples),
+        lambda own, samples: own.recognize_all({"a": samples}),
+        lambda own, samples: own.nbest(samples, 2),
+        lambda own, samples: own.inputs(samples),
+        lambda own, samples: own.stream().push(samples),
+    ],
+)
+@pytest.mark.parametrize("as_type", [np.float32, np.int16, list])
+def test_samples_without_their_rate_are_refused(new, call, as_type):
+    with pytest.raises(ValueError, match="give rate=16000, or the rate at which they were recorded"):
+        call(toyspeech.recognizer(), as_type(new[0][1]) if as_type is list else new[0][1].astype(as_type))
+
+
+def test_features_need_no_rate(new):
+    recognizer = toyspeech.recognizer()
+    inputs = recognizer.inputs(new[0][1], rate=RATE)
+    assert recognizer.recognize(inputs) == recognizer.recognize(new[0][1], rate=RATE)
+    assert recognizer.nbest(inputs, 2) == recognizer.nbest(new[0][1], 2, rate=RATE)
+    np.testing.assert_array_equal(recognizer.inputs(inputs), inputs)
 
 
 def test_many_utterances_at_once_are_as_one_by_one(new):
@@ -133,13 +160,11 @@ def test_a_network_that_does_not_fit_the_phones_is_refused():
         Recognizer(whole, recognizer.phones)
 
 
-def test_both_directions_ensembles_and_deep_networks_recognise():
+def test_both_directions_and_ensembles_recognise():
     _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
-    own, names = toyspeech.corpus(), np.array(toyspeech.STATE_NAMES)
-    X, y = own.part("train")
-    deep = DeepESNClassifier(16, 2, epochs=10).fit(X, [names[one] for one in y])
     known = toyspeech.recognizer(words=False)
-    for network in (toyspeech.network(bidirectional=True), toyspeech.network(ensemble=2), deep):
+    networks = [network(**how) for network in (toyspeech.network, toyspeech.deep_network) for how in KINDS]
+    for network in networks:
         found = Recognizer(network, known.phones, None, known.features).recognize(samples, rate=RATE)
         assert [t.name for t in found.phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
 

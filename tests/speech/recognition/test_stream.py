@@ -35,13 +35,14 @@ def recording():
     return said, np.concatenate([part for piece in pieces for part in (piece, silence)])
 
 
+@pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("words", [True, False])
 @pytest.mark.parametrize("pause", [None, 0.5])
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(0, 100_000), max_size=30))
-def test_any_pieces_give_what_the_whole_recording_gives(recording, words, pause, cuts):
+def test_any_pieces_give_what_the_whole_recording_gives(recording, deep, words, pause, cuts):
     _, samples = recording
-    recognizer = toyspeech.recognizer()
+    recognizer = toyspeech.recognizer(deep=deep)
     found = final_tokens(recognizer.stream(words=words, pause=pause, rate=RATE), np.split(samples, sorted(cuts)))
     offline = recognizer.recognize(samples, pause=pause, rate=RATE)
     assert found == (offline.words if words else offline.phones)
@@ -128,9 +129,10 @@ def test_a_stream_of_nothing():
 
 def test_what_cannot_be_streamed_is_refused():
     recognizer = toyspeech.recognizer(words=False)
-    both = Recognizer(toyspeech.network(bidirectional=True), recognizer.phones, None, recognizer.features)
-    with pytest.raises(ValueError, match="bidirectional=True"):
-        both.stream()
+    for network in (toyspeech.network(bidirectional=True), toyspeech.deep_network(bidirectional=True)):
+        both = Recognizer(network, recognizer.phones, None, recognizer.features)
+        with pytest.raises(ValueError, match="bidirectional=True"):
+            both.stream()
     whole = Recognizer(recognizer.model, recognizer.phones, None, FeatureRecipe())
     with pytest.raises(ValueError, match="--normalise running"):
         whole.stream()
