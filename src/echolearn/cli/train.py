@@ -43,7 +43,7 @@ from echolearn.paper.fits import (
     with_errors,
 )
 from echolearn.paper.parts import CorpusParts
-from echolearn.speech import Corpus, Evaluation, mfcc, read_audio, time_masks, usual_deviations, vocal_tract_warps
+from echolearn.speech import Corpus, Evaluation, mfcc, read_audio, usual_deviations, vocal_tract_warps
 from echolearn.speech._augmentation import Augment
 from echolearn.speech._phone_set import phones_of_states, split_state
 from echolearn.speech.recognition import (
@@ -190,22 +190,18 @@ def fit_and_save(
 
 
 def augmentation(corpus: Corpus) -> Augment | None:
-    """Return how training utterances are changed in every epoch of a deep network.
+    """Return how training utterances are changed in every epoch of a deep network: as if others had spoken them.
 
-    Stretches of time are masked if features are normalised; vocal tracts are warped if the features are those of sound.
+    Features that were not computed here are left as they are: it is not known of which frequencies their cepstra are.
     """
-    recipe, mask = corpus.recipe, time_masks()
-    if recipe.normalise == "none":
-        return None
+    recipe = corpus.recipe
     if not recipe.audio:
-        return mask
-    if recipe.scale is None:
-        some = corpus.which("train")[:MEASURED_UTTERANCES]
-        deviations = usual_deviations([mfcc(read_audio(corpus.audio[k])) for k in some])
-    else:
-        deviations = recipe.scale[1]
-    warp = vocal_tract_warps(WARP_SPREAD, deviations, context=recipe.context, per_utterance=recipe.scale is None)
-    return lambda x, rng: mask(warp(x, rng), rng)
+        return None
+    if recipe.scale is not None:
+        return vocal_tract_warps(WARP_SPREAD, recipe.scale[1], context=recipe.context, per_utterance=False)
+    some = corpus.which("train")[:MEASURED_UTTERANCES]
+    deviations = usual_deviations([mfcc(read_audio(corpus.audio[k])) for k in some])
+    return vocal_tract_warps(WARP_SPREAD, deviations, context=recipe.context)
 
 
 def best_on_valid(estimators: Mapping[str, StateClassifier], parts: CorpusParts, progress: FitDisplay) -> str:

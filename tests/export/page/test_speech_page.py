@@ -10,7 +10,6 @@ import soundfile
 from click.testing import CliRunner
 
 import toyspeech
-from echolearn import DeepESNClassifier, ESNClassifier
 from echolearn.cli.main import main
 from echolearn.export.page.document import build_page, open_models
 from echolearn.export.page.payload import pack_array
@@ -20,10 +19,8 @@ from echolearn.speech import mfcc, with_differences
 from echolearn.speech._audio import resample
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer, load_recognizer
-from echolearn.speech.recognition._decoder import learn_phone_task
 from echolearn.speech.recognition._stream import StreamSearch
 from speechfiles import write_riff
-from toys import grouped
 
 TOKENS = """level => echolearn.speech.view.listeners.map(
     listener => listener.tokens(level).map(token => [token.name, token.start, token.end]))"""
@@ -361,20 +358,11 @@ def test_a_recording_that_ends_early_is_said_and_recognised(opened, spoken):
 
 @pytest.fixture(scope="module")
 def wholes(folder):
-    """Recognisers whose networks or features need the whole utterance, by name."""
-    own, names, base = toyspeech.corpus(), np.array(toyspeech.STATE_NAMES), toyspeech.recognizer(words=False)
-
-    def learned(model):
-        X, y = own.part("train")
-        model.fit(X, [names[one] for one in y])
-        states = model.classes_.tolist()
-        labels = [np.array([states.index(names[s]) for s in own.labels[k]]) for k in own.which("train")]
-        return Recognizer(model, learn_phone_task(labels, states), None, own.recipe)
-
-    settings = {"learn": "none", "readout": "ridge", "random_state": 0}
+    """Recognisers of several kinds by name; the networks or features of some need the whole utterance."""
+    base = toyspeech.recognizer(words=False)
     found = {
-        "both directions": learned(ESNClassifier(20, bidirectional=True, **grouped(settings))),
-        "deep": learned(DeepESNClassifier(16, 2, epochs=5)),
+        "both directions": Recognizer(toyspeech.network(bidirectional=True), base.phones, None, base.features),
+        "deep": toyspeech.recognizer(words=False, deep=True),
         "per utterance": Recognizer(base.model, base.phones, None, FeatureRecipe()),
     }
     for name, recognizer in found.items():
@@ -389,6 +377,33 @@ def test_networks_and_features_that_need_the_whole_utterance(opened, wholes, fol
     assert ("answers come when you stop" in tab.inner_text("#view")) == (name != "deep")
     hear(tab, "spoken.wav", (folder / "spoken.wav").read_bytes())
     assert tokens(tab) == [recognised(path, folder / "spoken.wav", "--level", "phones")["phones"]]
+
+
+SAID = """async ([packed, live, size]) => {
+    const [model] = echolearn.models, listener = await echolearn.speech.Listener.of(model);
+    const samples = Float32Array.from(echolearn.unpack(packed).values);
+    const features = new echolearn.speech.FeatureStream(model.extra.speech.recipe);
+    listener.start({ live });
+    for (let at = 0; at < samples.length; at += size) listener.take(features.push(samples.subarray(at, at + size)));
+    listener.take(features.finish());
+    listener.finish();
+    return ["phones", "words"].map(level => listener.tokens(level).map(({ name, start, end }) => [name, start, end]));
+}"""
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize(("live", "size"), [(False, 10**9), (True, 3_000), (True, 777)])
+def test_sound_gives_the_phones_and_words_of_python(node, folder, spoken, deep, live, size):
+    """In Node: from samples, in pieces, to tokens; live: as of a stream, whose tokens are final after pauses."""
+    own, page = toyspeech.recognizer(deep=deep), folder / "said.html"
+    own.save(folder / "said.safetensors")
+    page.write_text(build_page(open_models(folder / "said.safetensors")).html, encoding="utf-8")
+    node.goto(page.as_uri())
+    phones, words = node.evaluate(SAID, [pack_array(spoken, "f4"), live, size])
+    expected = own.recognize(spoken, rate=toyspeech.RATE, pause=0.5 if live else None)
+    assert frames(phones) == frames(expected.phones)
+    assert frames(words) == frames(expected.words)
+    assert len(words) > 5
 
 
 LISTENED = """async (packed) => {
