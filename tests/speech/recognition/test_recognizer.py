@@ -89,6 +89,14 @@ def test_many_utterances_at_once_are_as_one_by_one(new):
     assert calls[-1] == ("recognising", 10, 10)
 
 
+def test_other_rates_and_scales_of_many_utterances(new):
+    recognizer = toyspeech.recognizer()
+    samples, how = new[0][1][::2] / 32768, {"rate": RATE // 2, "full_scale": 1.0}
+    one = recognizer.recognize(samples, **how)
+    assert recognizer.recognize_all({"a": samples}, **how) == {"a": one}
+    assert recognizer.nbest(samples, 1, **how)[0][0] == one.text
+
+
 def test_other_words():
     recognizer = toyspeech.recognizer()
     words, samples, _ = next(one for one in toyspeech.speech(seed=1, utterances=10) if "NO" in one[0])
