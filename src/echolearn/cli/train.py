@@ -174,6 +174,8 @@ def fit_and_save(
             estimator.set_params(augment=augmentation(corpus))
         known = fit_fingerprint(estimator, parts.fingerprint)
         checkpoints[kind] = model.with_name(f"{model.name}-{known}.checkpoint")
+        if len(estimators) > 1:
+            progress.note(f"fitting the {NETWORK_NAMES[kind]}")
         progress.start(planned_epochs(estimator, len(parts.train[0])))
         fits[kind] = measured_fit(estimator, parts, checkpoints[kind], on_epoch=progress.epoch, note=progress.note)
     kept = best_on_valid(estimators, parts, progress)
