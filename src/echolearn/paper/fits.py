@@ -81,12 +81,12 @@ def valid_error(estimator: StateClassifier, parts: CorpusParts) -> float:
 def with_errors(estimator: StateClassifier, parts: CorpusParts, fit: MeasuredFit) -> FitResult:
     """Return a fit with its errors. Only now, with all choices made on the validation part, is the test part read."""
     networks = len({row.get("network") for row in fit["history"]}) or 1
-    frames = sum(map(len, parts.train[0]))
+    frames, valid = sum(map(len, parts.train[0])), valid_error(estimator, parts)
     spoken, recognised = np.concatenate(parts.test[1]), np.concatenate(estimator.predict(parts.test[0]))
     return {
         **fit,
         "test_error": float(np.mean(spoken != recognised)),
-        "valid_error": valid_error(estimator, parts),
+        "valid_error": valid,
         "confusion": confusion_counts(spoken, recognised, parts.phones).tolist(),
         "frames_per_second": round(frames * max(1, fit["epochs"]) / fit["seconds"], 1),
         "spectral_radius": _spectral_radius(estimator),
