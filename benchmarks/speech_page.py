@@ -136,7 +136,7 @@ def equal_recordings(chromium, file, model, recordings):
         tab.evaluate("document.getElementById('view').dataset.heard = ''")
         tab.set_input_files("input[type=file]", recording)
         tab.wait_for_function(DONE)
-        found = recognizer.recognize(read_audio(recording))
+        found = recognizer.recognize(read_audio(recording), rate=16_000)
         for level in same:
             tokens = getattr(found, level)
             if tokens is not None:

@@ -135,7 +135,7 @@ def toy_recognizer(folder: Path) -> Path:
     write_toy_speech(folder / "speech")
     made = folder / "toy.safetensors"
     words = ("train", made, "--for", "recognition", "--corpus", f"wav:{folder / 'speech'}", "--cache", folder / "cache")
-    how = ("--units", "20", "--epochs", "0", "--lexicon", folder / "speech" / "toy.dic")
+    how = ("--network", "esn", "--units", "20", "--epochs", "0", "--lexicon", folder / "speech" / "toy.dic")
     subprocess.run([sys.executable, "-m", "echolearn", *words, *how], check=True, capture_output=True)
     return made
 

@@ -165,14 +165,14 @@ def update(found: Any) -> list[Any]:
 
 def streamed(made: Any, samples: Any, **how: Any) -> Iterator[Any]:
     """What a stream says after each piece of sound."""
-    stream = made.stream(**how)
+    stream = made.stream(**{"rate": RATE, **how})
     for piece in np.array_split(samples, 7):
         yield update(stream.push(piece))
     yield update(stream.finish())
 
 
 def transcribed(made: Any, samples: Any, **how: Any) -> Any:
-    found = made.recognize(samples, **how)
+    found = made.recognize(samples, **{"rate": RATE, **how})
     return [found.text, tokens(found.phones), None if found.words is None else tokens(found.words), found.seconds]
 
 
@@ -180,6 +180,7 @@ def transcriptions(made: Any, run: Run) -> dict[str, Any]:
     """All that a recogniser says about four new utterances."""
     spoken = {f"u{k}": samples for k, (_, samples, _) in enumerate(utterances(4, seed=1))}
     first, together = spoken["u0"], np.concatenate([*spoken.values(), np.zeros(RATE, np.int16), *spoken.values()])
+    inputs = {name: made.inputs(samples, rate=RATE) for name, samples in spoken.items()}
     found: dict[str, Any] = {"facts": repr(made)}
     for name, how in {
         "words": {},
@@ -190,14 +191,14 @@ def transcriptions(made: Any, run: Run) -> dict[str, Any]:
     }.items():
         found[name] = [transcribed(made, samples, **how) for samples in spoken.values()]
     found["floats"] = transcribed(made, first / np.float32(32768), full_scale=1.0)
-    found["nbest"] = [made.nbest(first, 5), made.nbest(first, 5, words=False)]
-    found["probabilities"] = made.probabilities([made.inputs(samples) for samples in spoken.values()])
+    found["nbest"] = [made.nbest(inputs["u0"], 5), made.nbest(inputs["u0"], 5, words=False)]
+    found["probabilities"] = made.probabilities(list(inputs.values()))
     found["stream"] = list(streamed(made, first))
     found["long stream"] = list(streamed(made, together, pause=0.3))
     found["stream without pauses"] = list(streamed(made, together, pause=None, words=False))
     few = made.with_word_list(["NO", "SO"])
-    found["few words"] = [few.recognize(samples).text for samples in spoken.values()]
-    results = [one.as_result(name) for name, one in made.recognize_all(spoken, confidences=True).items()]
+    found["few words"] = [few.recognize(samples, rate=RATE).text for samples in spoken.values()]
+    results = [one.as_result(name) for name, one in made.recognize_all(inputs, confidences=True).items()]
     for kind in ("ctm", "json", "mlf", "stm", "textgrid"):
         written = public("write_results")(run.work / f"results {kind}", results, kind)
         found[kind] = [path.read_text() for path in written]

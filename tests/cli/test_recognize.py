@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 from click.testing import Result
 
 import toyspeech
+from echolearn.cli.progress import FitDisplay
 from echolearn.speech.formats import read_ctm, read_json, read_textgrid
-from echolearn.speech.recognition import write_arpa
+from echolearn.speech.recognition import load_recognizer, write_arpa
 from echolearn.speech.recognition._ngrams import word_list
 from speechfiles import write_riff
 
@@ -194,3 +196,60 @@ def test_phones_without_training_data_are_refused_before_the_fit(refused: Refuse
     assert "far.dic: the lexicon has phones that the model does not know: QQ" in answer
     assert "only if it occurs in the training part" in answer
     assert "epoch" not in answer
+
+
+@pytest.mark.parametrize("network", ["esn", "deep"])
+def test_training_resumes_after_a_kill_in_the_search_of_the_decoder(
+    run: Run, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, network: str
+) -> None:
+    def train(name: str) -> Result:
+        words = ("--for", "recognition", "--corpus", corpus, "--network", network, "--units", 8, "--epochs", 2)
+        return run("train", tmp_path / name, *words)
+
+    assert train("whole").exit_code == 0
+    stage = FitDisplay.stage
+
+    def stopped(self: FitDisplay, what: str, done: int, total: int) -> None:
+        stage(self, what, done, total)
+        if done == 30:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FitDisplay, "stage", stopped)
+        answer = train("model")
+    assert answer.exit_code != 0
+    assert "run the same command again to continue" in answer.output
+    assert not (tmp_path / "model").exists()
+    (kept,) = tmp_path.glob("model-*.checkpoint/decoder-phones.json")
+    assert len(json.loads(kept.read_text())["errors"]) >= 20
+    again = train("model")
+    assert again.exit_code == 0, again.output
+    found, expected = (load_recognizer(tmp_path / name) for name in ("model", "whole"))
+    assert found.phones.weights == expected.phones.weights
+    X = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
+    np.testing.assert_array_equal(found.probabilities([X]), expected.probabilities([X]))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "whole"]
+
+
+def test_both_networks_are_tried_for_recognition(trained: tuple[Path, str]) -> None:
+    _, output = trained
+    (line,) = [line for line in output.splitlines() if line.startswith("state error on valid: ")]
+    errors = [float(share) for share in re.findall(r"([0-9.]+) %", line)]
+    kept = ("network of one layer", "deep network")[int(np.argmin(errors))]
+    assert line.endswith(f"the {kept} is kept")
+    assert f"valid {min(errors)} %" in output
+
+
+def test_a_deep_recogniser_recognises_files_as_python_does(run: Run, recordings: Path, tmp_path: Path) -> None:
+    own, path = toyspeech.recognizer(deep=True), tmp_path / "deep.safetensors"
+    own.save(path)
+    assert "can stream: yes" in run("info", path).output
+    for level in ("words", "phones"):
+        result = run("recognize", path, recordings, "--level", level, "--out", tmp_path / "found.json")
+        assert result.exit_code == 0, result.output
+        found = {one.utterance: one for one in read_json(tmp_path / "found.json")}
+        assert sorted(found) == sorted(TEXTS)
+        for name, (_, samples, _) in zip(("ann/one", "ann/two_words", "bob/one"), SPOKEN, strict=False):
+            expected = getattr(own.recognize(np.round(samples), rate=toyspeech.RATE), level)
+            assert [t.name for t in found[name].tokens] == [t.name for t in expected]
+            assert [round(100 * t.start) for t in found[name].tokens] == [t.start for t in expected]

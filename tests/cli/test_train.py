@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from echolearn import ESNClassifier, load
+import toyspeech
+from echolearn import DeepESNClassifier, ESNClassifier, load
 from echolearn.cli.predict import open_state_network, recipe_of
-from echolearn.cli.train import errors_text, fit_and_save, part_errors
-from echolearn.speech import Corpus, open_corpus, read_mlf
+from echolearn.cli.train import augmentation, errors_text, fit_and_save, networks_of, part_errors
+from echolearn.speech import Corpus, mfcc, open_corpus, read_mlf, warp_matrix
+from echolearn.speech._augmentation import FACTOR_STEPS
 from echolearn.speech._feature_recipe import FeatureRecipe
 from smallcorpus import STATES, arrays, write
 from toys import grouped
@@ -187,21 +189,29 @@ def test_one_wrong_frame_is_counted_and_shown(opened: Corpus, same_phone: bool, 
     assert result["states_unknown_to_the_model"] == []
 
 
-class Progress:
-    """Remembers the planned and the finished epochs."""
+class Killed(Exception):
+    """Ends a fit in the middle."""
 
-    def __init__(self) -> None:
+
+class Progress:
+    """Remembers notes, and the planned and the finished epochs; kills the fit after so many epochs of all networks."""
+
+    def __init__(self, kill_after: int | None = None) -> None:
+        self.kill_after = kill_after
+        self.notes: list[str] = []
         self.planned: list[int] = []
         self.epochs: list[float] = []
 
     def note(self, text: str) -> None:
-        pass
+        self.notes.append(text)
 
     def start(self, epochs: int) -> None:
         self.planned.append(epochs)
 
     def epoch(self, row: dict[str, float]) -> None:
         self.epochs.append(row["epoch"])
+        if len(self.epochs) == self.kill_after:
+            raise Killed
 
 
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
@@ -211,13 +221,130 @@ def test_training_saves_the_network_and_leaves_no_checkpoint(
 ) -> None:
     progress = Progress()
     network = ESNClassifier(5, readout="ridge", random_state=0, **grouped(settings))
-    result = fit_and_save(opened, network, tmp_path / "m.safetensors", progress)
+    result = fit_and_save(opened, {"esn": network}, tmp_path / "m.safetensors", progress)
     assert progress.planned == [len(epochs)]
     assert progress.epochs == epochs
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
     evaluation = part_errors(open_state_network(tmp_path / "m.safetensors"), opened, "test")
     assert evaluation["test_error"] == pytest.approx(result["test_error"])
     assert evaluation["phone_error"] == pytest.approx(1 - np.trace(result["confusion"]) / np.sum(result["confusion"]))
+
+
+Candidates = dict[str, ESNClassifier | DeepESNClassifier]
+
+
+def candidates(esn_units: int = 6, deep_epochs: int = 3) -> Candidates:
+    """Return two small networks, one of which may be bad."""
+    return {
+        "esn": ESNClassifier(esn_units, epochs=2, readout="ridge"),
+        "deep": DeepESNClassifier(8, 2, epochs=deep_epochs),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
+@pytest.mark.parametrize(("esn_units", "deep_epochs", "kept"), [(40, 1, "esn"), (1, 40, "deep")])
+def test_the_network_with_the_smaller_error_on_valid_is_kept(
+    opened: Corpus, tmp_path: Path, esn_units: int, deep_epochs: int, kept: str
+) -> None:
+    progress, both = Progress(), candidates(esn_units, deep_epochs)
+    result = fit_and_save(opened, both, tmp_path / "m", progress)
+    errors = {kind: part_errors(network, opened, "valid")["valid_error"] for kind, network in both.items()}
+    assert min(errors, key=lambda kind: errors[kind]) == kept
+    assert result["valid_error"] == errors[kept]
+    one, several, name = (100 * errors["esn"], 100 * errors["deep"], {"esn": "network of one layer"}.get(kept))
+    assert progress.notes[-1] == (
+        f"state error on valid: network of one layer {one:.1f} %, deep network {several:.1f} %; "
+        f"the {name or 'deep network'} is kept"
+    )
+    assert type(load(tmp_path / "m")) is type(both[kept])
+    assert part_errors(open_state_network(tmp_path / "m"), opened, "test")["test_error"] == result["test_error"]
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
+@pytest.mark.parametrize("kill_after", [1, 2, 3, 4])
+def test_no_network_is_lost_when_the_command_is_killed(opened: Corpus, tmp_path: Path, kill_after: int) -> None:
+    """In the fit of the first network, between both, and in that of the second."""
+    expected = Progress()
+    fit_and_save(opened, candidates(), tmp_path / "whole", expected)
+    with pytest.raises(Killed):
+        fit_and_save(opened, candidates(), tmp_path / "m", Progress(kill_after))
+    again = Progress()
+    fit_and_save(opened, candidates(), tmp_path / "m", again)
+    assert len(again.epochs) <= len(expected.epochs) - kill_after + 1
+    assert again.notes == expected.notes
+    X = [opened.features[k] for k in opened.which("valid")]
+    for a, b in zip(load(tmp_path / "whole").predict_proba(X), load(tmp_path / "m").predict_proba(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "whole"]
+
+
+def test_options_are_those_of_the_chosen_network() -> None:
+    changes = {"epochs": 3, "random_state": 7, "learning": {"step_size": 0.1}}
+    for kind, units in (("esn", None), ("esn", 20), ("auto", None), ("auto", 21)):
+        found = networks_of(kind, units, changes)
+        assert list(found) == (["esn", "deep"] if kind == "auto" else ["esn"])
+        expected = ESNClassifier(units or ESNClassifier().hidden_units, **changes)
+        assert found["esn"].get_params() == expected.get_params()
+        if kind == "auto":
+            assert found["deep"].get_params() == DeepESNClassifier(epochs=3, random_state=7).get_params()
+    deep = {**changes, "layers": 3}
+    assert networks_of("deep", 20, deep)["deep"].get_params() == DeepESNClassifier(20, **deep).get_params()
+    assert networks_of("deep", None, {})["deep"].get_params() == DeepESNClassifier().get_params()
+    paper = networks_of("esn", 20, {}, paper=True)["esn"]
+    assert paper.get_params() == ESNClassifier.paper(20).get_params()
+
+
+def test_a_deep_network_is_trained_evaluated_and_predicts(run: Run, corpus: str, tmp_path: Path) -> None:
+    path = tmp_path / "deep.safetensors"
+    words = ("train", path, "--corpus", corpus, "--network", "deep", "--units", 8, "--epochs", 20)
+    result = run(*words, "--set", "layers=2", "--set", "learning.batch_size=2")
+    assert result.exit_code == 0, result.output
+    described = run("info", path).output
+    assert "DeepESNClassifier, 2 layers of 8 units" in described
+    assert "learning={'batch_size': 2}" in described
+    assert "state error: test" in run("evaluate", path, "--corpus", corpus).output
+    assert run("predict", path, "--corpus", corpus, "--out", tmp_path / "x.mlf").exit_code == 0
+    assert list(tmp_path.glob("*.checkpoint")) == []
+
+
+def test_options_that_do_not_fit_the_network_are_refused(refused: Refused, corpus: str, tmp_path: Path) -> None:
+    words = ("train", tmp_path / "m", "--corpus", corpus)
+    deep = (*words, "--network", "deep")
+    assert "leave out --network deep" in refused(*deep, "--paper")
+    assert "an even whole number" in refused(*deep, "--units", 7)
+    assert "spectral_radius" in refused(*deep, "--set", "spectral_radius=1")
+    assert "dropout" in refused(*words, "--set", "dropout=0.1")
+    assert "augment" in refused(*deep, "--set", "augment=none")
+    assert "units" in refused(*deep, "--set", "units=8")
+    for options in (deep, (*words, "--network", "auto"), (*words, "--for", "recognition")):
+        assert "add --network esn" in refused(*options, "--scheduler", "tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("normalise", ["utterance", "corpus", "running"])
+def test_training_utterances_of_sound_are_warped(normalise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features become about those of warped cepstra, apart from their mean; every draw is another warp."""
+    sounds = {str(k): samples for k, (_, samples, _) in enumerate(toyspeech.speech())}
+    monkeypatch.setattr("echolearn.cli.train.read_audio", sounds.__getitem__)
+    spoken = replace(toyspeech.corpus("running"), audio=tuple(sounds))
+    recipe = FeatureRecipe(normalise=normalise, scale=None if normalise == "utterance" else spoken.recipe.scale)
+    augment = augmentation(replace(spoken, recipe=recipe))
+    assert augment is not None
+    cepstra = mfcc(toyspeech.speech()[0][1])
+    x, distances = recipe.of_frames(cepstra), []
+    for seed in range(10):
+        factor = 1.1 ** np.linspace(-1, 1, FACTOR_STEPS)[np.random.default_rng(seed).integers(FACTOR_STEPS)]
+        expected, found = recipe.of_frames(cepstra @ warp_matrix(factor).T), augment(x, np.random.default_rng(seed))
+        distances.append([(one - expected).var(axis=0).sum() for one in (x, found)])
+    unchanged, warped = np.mean(distances, axis=0)
+    assert warped < 0.3 * unchanged
+    assert len({augment(x, np.random.default_rng(seed)).tobytes() for seed in range(10)}) > 8
+
+
+def test_features_of_unknown_kind_are_not_changed(opened: Corpus) -> None:
+    assert augmentation(opened) is None
+    frames = FeatureRecipe(audio=False, normalise="utterance")
+    assert augmentation(replace(opened, recipe=frames)) is None
 
 
 class _Silent:
@@ -233,7 +360,7 @@ def test_a_trained_network_says_how_its_features_are_made(opened: Corpus, tmp_pa
     scale = np.arange(39.0), np.arange(1.0, 40.0)
     spoken = replace(opened, recipe=FeatureRecipe(normalise="running", context=5, scale=scale))
     path = tmp_path / "model.safetensors"
-    fit_and_save(spoken, ESNClassifier(5, learn="none", readout="ridge"), path, _Silent())
+    fit_and_save(spoken, {"esn": ESNClassifier(5, learn="none", readout="ridge")}, path, _Silent())
     found = recipe_of(path)
     assert (found.normalise, found.context) == ("running", 5)
     assert found.scale is not None
@@ -246,7 +373,7 @@ def test_a_trained_network_says_how_its_features_are_made(opened: Corpus, tmp_pa
 
 
 def test_a_network_of_ready_features_says_nothing(opened: Corpus, tmp_path: Path) -> None:
-    fit_and_save(opened, ESNClassifier(5, learn="none", readout="ridge"), tmp_path / "m", _Silent())
+    fit_and_save(opened, {"esn": ESNClassifier(5, learn="none", readout="ridge")}, tmp_path / "m", _Silent())
     assert load(tmp_path / "m").recipe_ is None
 
 

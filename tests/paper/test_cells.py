@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import toys
-from echolearn import ESNClassifier
+from echolearn import DeepESNClassifier, ESNClassifier
 from echolearn.paper.cells import CellStore, fit_fingerprint
 
 RESULT: Any = {"test_error": 0.5, "fingerprint": "f"}
@@ -62,3 +62,9 @@ def test_the_fingerprint_depends_on_settings_and_corpus() -> None:
     found = {fit_fingerprint(ESNClassifier(n), corpus) for n in (5, 6) for corpus in ("a", "b")}
     assert len(found) == 4
     assert fit_fingerprint(ESNClassifier(5), "a") in found
+
+
+def test_the_fingerprint_of_a_fit_with_augmentation_is_that_of_another_process() -> None:
+    """A function has another text in every process."""
+    first, second = (fit_fingerprint(DeepESNClassifier(augment=lambda x, rng: x), "a") for _ in range(2))
+    assert first == second != fit_fingerprint(DeepESNClassifier(), "a")

@@ -21,6 +21,7 @@ from echolearn.paper.fits import planned_epochs
 from echolearn.paper.phone_scoring import DECODER_TRIALS, PhoneScoring, part_probabilities, recognise
 from echolearn.paper.phones import SYSTEMS, PhonePlan, decoding_seconds, estimate_text
 from echolearn.speech import Corpus, open_corpus
+from echolearn.speech.recognition import learn_recognizer
 from echolearn.speech.recognition._decoder import DecodingWeights
 from echolearn.speech.recognition._tuning import tune
 from echolearn.training.cost_model import TYPICAL_RATES
@@ -91,10 +92,17 @@ def test_the_time_of_decoding_is_that_of_the_trials_on_valid_and_of_one_pass_ove
     assert decoding_seconds(size, 2) < decoding_seconds(size, None)
 
 
-def test_trials_are_those_of_a_tuning_that_finds_nothing_better(corpus: Corpus) -> None:
-    tried = []
-    tune(PhoneScoring.of(corpus).decoder, lambda found: tried.append(found) or 0.5, {})  # type: ignore[func-returns-value]
-    assert len(tried) == DECODER_TRIALS
+@pytest.mark.parametrize("gain", [0.0, 0.01])
+def test_a_tuning_takes_at_most_as_many_trials_as_are_planned(corpus: Corpus, gain: float) -> None:
+    """Whether nothing is better than the first weights, or everything that is tried later."""
+    tried: list[float] = []
+
+    def error(found: object) -> float:
+        tried.append(1.0 - gain * len(tried))
+        return tried[-1]
+
+    tune(PhoneScoring.of(corpus).decoder, error, {})
+    assert DECODER_TRIALS / 3 < len(tried) <= DECODER_TRIALS
 
 
 SMALL = PhonePlan(
@@ -115,6 +123,21 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 def finished(spoken: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
     out = tmp_path_factory.mktemp("out")
     return out, phones.run(spoken, SMALL, out, RecordedProgress())
+
+
+def test_a_recogniser_gives_the_states_of_the_network_of_a_system(finished: Run, spoken: Corpus) -> None:
+    """Of every system: a network is the same network, whether `phones` decodes with it or a recogniser."""
+    out, _ = finished
+    for cell in SMALL.cells():
+        network = load(out / "systems" / f"{cell.name}.safetensors")
+        recognizer = learn_recognizer(network, spoken)
+        for part in ("valid", "test"):
+            of_phones = part_probabilities(network, spoken, part)
+            X = [spoken.features[k] for k in spoken.which(part)]
+            for P, Q in zip(of_phones.values(), recognizer.probabilities(X), strict=True):
+                names, states = np.array(spoken.state_names), np.array(recognizer.phones.states)
+                assert names[P.argmax(axis=1)].tolist() == states[Q.argmax(axis=1)].tolist()
+                np.testing.assert_allclose(P[:, [spoken.state_names.index(s) for s in states]], Q, atol=1e-6)
 
 
 @pytest.fixture

@@ -135,6 +135,20 @@ def test_a_warp_of_features_is_that_of_the_cepstra_where_the_deviations_are_thos
         np.testing.assert_allclose(found, expected, atol=2e-3)
 
 
+def test_a_warp_of_features_that_are_scaled_by_the_training_part_is_that_of_the_cepstra() -> None:
+    """Up to the mean, which the warp moves, too, and normalisation by the frames so far removes."""
+    rows = with_differences(utterance().astype(np.float32))
+    rows -= rows.mean(axis=0)
+    scale = np.linspace(0.5, 3, 39)
+    warp = vocal_tract_warps(0.2, scale, per_utterance=False, low=LOW, high=HIGH, lifter=0.0)
+    for seed in range(5):
+        factor = 1.2 ** np.linspace(-1, 1, FACTOR_STEPS)[np.random.default_rng(seed).integers(FACTOR_STEPS)]
+        A = warp_matrix(factor, low=LOW, high=HIGH, lifter=0.0)
+        warped = np.hstack([block @ A.T for block in np.hsplit(rows, 3)])
+        found = warp(with_context((rows / scale).astype(np.float32)), np.random.default_rng(seed))
+        np.testing.assert_allclose(found, with_context(warped / scale), atol=1e-3)
+
+
 def test_warps_without_spread_change_nothing_and_others_something() -> None:
     x, deviations = features(utterance()), usual_deviations([utterance(1), utterance(2)])
     assert deviations.shape == (39,)

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from echolearn import ESNClassifier
+from echolearn import DeepESNClassifier, ESNClassifier
 from echolearn.speech import Corpus, mfcc, with_differences
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import FrameList, first_frame, frame_count
@@ -111,10 +111,19 @@ def network(**settings):
 
 
 @cache
-def recognizer(words=True) -> Recognizer:
+def deep_network(**settings):
+    """Return a deep network that was fitted to the toy corpus."""
+    own, names = corpus(), np.array(STATE_NAMES)
+    X, y = own.part("train")
+    return DeepESNClassifier(**{"units": 16, "layers": 2, "epochs": 10, **settings}).fit(X, [names[one] for one in y])
+
+
+@cache
+def recognizer(words=True, deep=False) -> Recognizer:
     """Return a recogniser of the toy language with the default weights, which need no tuning here."""
-    own, states = corpus(), network().classes_.tolist()
+    own, model = corpus(), deep_network() if deep else network()
+    states = model.classes_.tolist()
     train = own.which("train")
     phones = learn_phone_task([np.array([states.index(STATE_NAMES[s]) for s in own.labels[k]]) for k in train], states)
-    model = estimate([own.said[k] for k in train], vocabulary=LEXICON.words)
-    return Recognizer(network(), phones, word_task(phones, LEXICON, model) if words else None, own.recipe)
+    grams = estimate([own.said[k] for k in train], vocabulary=LEXICON.words)
+    return Recognizer(model, phones, word_task(phones, LEXICON, grams) if words else None, own.recipe)

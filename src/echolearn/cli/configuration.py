@@ -64,7 +64,7 @@ def estimator_settings(
 ) -> Settings:
     """Return settings with checked names and Python's values: "none" as None, which TOML lacks; `leak` as a pair.
     groups: the names inside of settings that are tables themselves."""
-    known = set(known) - {"hidden_units", "initial_state"}
+    known = set(known) - {"hidden_units", "units", "initial_state", "augment"}
     settings: Settings = {}
     homes = {key: group for group, keys in groups.items() for key in keys}
     for name, value in assigned.items():

@@ -44,27 +44,29 @@ def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | No
     ctx.meta["tables"] = nested
 
 
-def table_settings(ctx: click.Context, table: str) -> configuration.Settings:
-    """Return the parameters of ESNClassifier in a table of the configuration file, {} where there is none."""
-    return _estimator_settings(ctx.meta.get("tables", {}).get(table, {}), f"[{table}]")
+def table_settings(ctx: click.Context, table: str, *, deep: bool = False) -> configuration.Settings:
+    """Return the parameters of a network in a table of the configuration file, {} where there is none."""
+    return _estimator_settings(ctx.meta.get("tables", {}).get(table, {}), f"[{table}]", deep)
 
 
-def _estimator_settings(settings: configuration.Settings, where: str) -> configuration.Settings:
-    from echolearn.estimators import ESNClassifier  # slow, and not needed for --help
+def _estimator_settings(settings: configuration.Settings, where: str, deep: bool) -> configuration.Settings:
+    from echolearn.estimators import DeepESNClassifier, ESNClassifier  # slow, and not needed for --help
 
-    known = ESNClassifier().get_params(deep=False)
-    return configuration.estimator_settings(settings, known, where, ESNClassifier.groups)
+    kind = DeepESNClassifier if deep else ESNClassifier
+    return configuration.estimator_settings(settings, kind().get_params(deep=False), where, kind.groups)
 
 
 def network_changes(
-    ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int
+    ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int, *, deep: bool = False
 ) -> configuration.Settings:
-    """Return settings other than the defaults: from options, then the configuration file, then --set."""
+    """Return settings other than the defaults: from options, then the configuration file, then --set.
+
+    deep: whether they are those of DeepESNClassifier, and not of ESNClassifier."""
     from echolearn.fitting.parameters import merged_settings  # slow, and not needed for --help
 
     changes: configuration.Settings = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
-    given = _estimator_settings(configuration.assignments(settings), "--set")
-    return merged_settings(changes, table_settings(ctx, "estimator"), given)
+    given = _estimator_settings(configuration.assignments(settings), "--set", deep)
+    return merged_settings(changes, table_settings(ctx, "estimator", deep=deep), given)
 
 
 def whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
@@ -116,13 +118,16 @@ corpus_options = all_of(
 )  # fmt: skip
 
 
-def network_options(units: int) -> Decorator:
+def network_options(units: int | None) -> Decorator:
+    """Return the options of a network; units: the default, None for that of the kind of network."""
+    default = "" if units else "  [default: 300; in every layer of a deep network 128]"
     return all_of(
-        click.option("--units", type=click.IntRange(min=1), default=units, show_default=True, help="Hidden units."),
+        click.option("--units", type=click.IntRange(min=1), default=units, show_default=units is not None,
+                     help=f"Hidden units.{default}"),
         click.option("--epochs", type=click.IntRange(min=0),
                      help="Epochs of learning.  [default: as many as the data need]"),
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="Any parameter of ESNClassifier, as learning.step_size=0.01; may be given several times."),
+                     help="Any parameter of the network, as learning.step_size=0.01; may be given several times."),
         click.option("--seed", type=int, default=0, show_default=True, help="The seed of the network."),
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.csv_files import TextTable, read_table, write_table
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options, header_option, part_option
 from echolearn.display.facts import counted
-from echolearn.estimators import ESNClassifier, ESNForecaster
+from echolearn.estimators import ESNForecaster
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.speech import Segment, read_audio, write_mlf
@@ -26,7 +26,7 @@ from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import FRAME_SECONDS, WINDOW_SAMPLES
 from echolearn.speech._text import raise_any
 from echolearn.speech.recognition import Recognizer
-from echolearn.speech.recognition._recognizer import load_any
+from echolearn.speech.recognition._recognizer import StateClassifier, load_any
 from echolearn.validation import Array
 
 TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".npy", ".npz")
@@ -264,11 +264,11 @@ def _table(answers: object, frames: FrameFile, per_step: bool) -> Array:
     return joined.reshape(len(joined), -1)
 
 
-def open_state_network(path: Path) -> ESNClassifier:
+def open_state_network(path: Path) -> StateClassifier:
     """Load a network for phone states, or that of a recogniser; ValueError for a network of another kind."""
     model = load_any(path)
     model = model.model if isinstance(model, Recognizer) else model
-    if not isinstance(model, ESNClassifier) or not model.per_step_ or model.classes_.dtype.kind != "U":
+    if not isinstance(model, StateClassifier) or not model.per_step_ or model.classes_.dtype.kind != "U":
         raise ValueError(
             f"{path} ({type(model).__name__}) is not a network for phone states; make one with: echolearn train. To "
             "predict the rows of a table with it: echolearn predict MODEL FILE.csv"
@@ -306,7 +306,7 @@ def audio_features(paths: Sequence[Path], recipe: FeatureRecipe) -> tuple[list[s
     return names, X
 
 
-def write_predictions(model: ESNClassifier, names: Sequence[str], X: Sequence[Array], out: Path) -> None:
+def write_predictions(model: StateClassifier, names: Sequence[str], X: Sequence[Array], out: Path) -> None:
     """Write the probabilities of all states to a .npz file, or the most likely states to an HTK master label file."""
     if out.suffix.lower() == ".npz":
         content = io.BytesIO()

@@ -98,7 +98,7 @@ class Display:
 
     def open_bar(self) -> None:
         """Show bars from now on, if the console is a terminal."""
-        if self.console.is_terminal:
+        if self.console.is_terminal and self.bar is None:
             self.bar = self.exit.enter_context(stage_progress(self.console))
 
     def show(self, title: str, done: int, total: int, line: str, *, last: bool = False) -> None:

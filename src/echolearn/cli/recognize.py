@@ -19,6 +19,7 @@ from echolearn.modelfile.atomic import write_atomically
 from echolearn.modelfile.layout import RECOGNIZER
 from echolearn.modelfile.reader import file_kind
 from echolearn.speech import read_channels
+from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._features import Frames
 from echolearn.speech._sources.utterances import AUDIO_ENDINGS, pair_files
 from echolearn.speech._text import read_lines
@@ -181,7 +182,7 @@ def recording_inputs(
         try:
             for channel, samples in enumerate(read_channels(path, channels), 1):
                 number = channels if isinstance(channels, int) else channel
-                yield name, number, recognizer.inputs(samples)
+                yield name, number, recognizer.inputs(samples, rate=RATE_HZ)
         except CorpusError as error:
             problems += [_several_channels(problem) for problem in error.problems]
         except ValueError as error:

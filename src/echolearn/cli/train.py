@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Unpack
 import click
 import numpy as np
 
+from echolearn.cli.configuration import Settings
 from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import (
@@ -29,13 +30,21 @@ from echolearn.cli.predict import open_state_network
 from echolearn.cli.progress import FitDisplay, stderr
 from echolearn.cluster.connection import use_engine
 from echolearn.display.progress import clock
-from echolearn.estimators import ESNClassifier
-from echolearn.fitting.parameters import flat_settings
-from echolearn.fitting.settings import check as check_parameters
+from echolearn.estimators import DeepESNClassifier, ESNClassifier
 from echolearn.paper.cells import fit_fingerprint
-from echolearn.paper.fits import FitResult, confusion_counts, measured_fit, planned_epochs, with_errors
+from echolearn.paper.fits import (
+    FitResult,
+    MeasuredFit,
+    check_network,
+    confusion_counts,
+    measured_fit,
+    planned_epochs,
+    valid_error,
+    with_errors,
+)
 from echolearn.paper.parts import CorpusParts
-from echolearn.speech import Corpus, Evaluation
+from echolearn.speech import Corpus, Evaluation, mfcc, read_audio, usual_deviations, vocal_tract_warps
+from echolearn.speech._augmentation import Augment
 from echolearn.speech._phone_set import phones_of_states, split_state
 from echolearn.speech.recognition import (
     Lexicon,
@@ -48,15 +57,23 @@ from echolearn.speech.recognition import (
 )
 from echolearn.speech.recognition._learner import valid_part
 from echolearn.speech.recognition._lexicon import spelled_in
+from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
 
 SHOWN_CONFUSIONS = 8
+NETWORK_NAMES = {"esn": "network of one layer", "deep": "deep network"}
+WARP_SPREAD = 0.1  # of the factors by which the vocal tracts of training utterances are changed
+MEASURED_UTTERANCES = 100  # from which the deviations of cepstra are taken
 
 
 @click.command()
 @click.argument("model", type=FILE)
 @corpus_options
-@network_options(units=300)
+@click.option("--network", type=click.Choice(["esn", "deep", "auto"]),
+              help="esn: one layer (ESNClassifier). deep: several (DeepESNClassifier). auto: both, and the one with "
+              "the smaller state error on valid is kept; --units and --set are those of one layer.  "
+              "[default: auto for recognition, else esn]")  # fmt: skip
+@network_options(units=None)
 @click.option("--paper", is_flag=True, help="Start from the paper's settings instead of our defaults.")
 @recognition_options
 @scheduler_option
@@ -66,7 +83,8 @@ def train(
     /,
     *,
     model: Path,
-    units: int,
+    network: str | None,
+    units: int | None,
     epochs: int | None,
     settings: tuple[str, ...],
     seed: int,
@@ -84,16 +102,16 @@ def train(
 
     The same command resumes a fit that was stopped. At most five minutes of work are lost.
     """
-    changes = network_changes(ctx, epochs, settings, seed)
-    estimator = (ESNClassifier.paper if paper else ESNClassifier)(units, **changes)
-    check_training(model, estimator)
+    kind = network or ("auto" if purpose == "recognition" else "esn")
+    changes = network_changes(ctx, epochs, settings, seed, deep=kind == "deep")
+    estimators = networks_of(kind, units, changes, paper=paper)
+    check_training(model, estimators, scheduler)
     grammar = check_word_files(purpose, lexicon, language_model)
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
         # refuses before the fit what would fail after it
         words = words_for(corpus, lexicon, language_model) if purpose == "recognition" else None
-        kept = "its last state is kept beside the model."
-        ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: {kept}"
+        ctx.meta[RESUME_NOTE] = "stopped; run the same command again to continue: its state is kept beside the model."
         with FitDisplay(stderr()) as display:
             made_of = partial(
                 learn_recognizer,
@@ -103,7 +121,7 @@ def train(
                 language_model=grammar,
                 progress=display.stage,
             )
-            result = fit_and_save(corpus, estimator, model, display, made_of if purpose == "recognition" else None)
+            result = fit_and_save(corpus, estimators, model, display, made_of if purpose == "recognition" else None)
     click.echo(training_summary(result, corpus))
     if purpose == "recognition":
         click.echo(recognition_summary(load_recognizer(model), corpus))
@@ -114,36 +132,89 @@ def _kind(synthetic: bool) -> str:
     return " (synthetic speech)" if synthetic else ""
 
 
-def check_training(model: Path, estimator: ESNClassifier) -> None:
+def networks_of(kind: str, units: int | None, changes: Settings, *, paper: bool = False) -> dict[str, StateClassifier]:
+    """Return the networks to be fitted by their kinds; for "auto", units and changes are those of one layer."""
+    if kind == "deep" and paper:
+        raise ValueError("--paper: the paper's network has one layer; leave out --network deep")
+    if kind == "deep":
+        return {"deep": DeepESNClassifier(units or DeepESNClassifier().units, **changes)}
+    single = (ESNClassifier.paper if paper else ESNClassifier)(units or ESNClassifier().hidden_units, **changes)
+    if kind == "esn":
+        return {"esn": single}
+    shared = {name: value for name, value in changes.items() if name in ("epochs", "random_state")}
+    return {"esn": single, "deep": DeepESNClassifier(**shared)}
+
+
+def check_training(model: Path, estimators: Mapping[str, StateClassifier], scheduler: str | None) -> None:
     """Check the settings and the place of the model file, before anything slow begins."""
-    check_parameters(flat_settings(estimator))
+    for estimator in estimators.values():
+        check_network(estimator)
+    if scheduler is not None and "deep" in estimators:
+        raise ValueError("--scheduler: a deep network is fitted in this process, not on a cluster; add --network esn")
     if model.is_dir() or not model.absolute().parent.is_dir():
         raise ValueError(f"{model} cannot be written: its folder does not exist, or it is a folder itself.")
 
 
 def fit_and_save(
     corpus: Corpus,
-    estimator: ESNClassifier,
+    estimators: Mapping[str, StateClassifier],
     model: Path,
     progress: FitDisplay,
-    made_of: Callable[[ESNClassifier], Recognizer] | None = None,
+    made_of: Callable[..., Recognizer] | None = None,
 ) -> FitResult:
-    """Fit and save a network, or what is made of it. Until the file is there, a checkpoint allows resuming."""
+    """Fit networks, and save the one with the smallest error on valid, or what is made of it. Until the file is there,
+    checkpoints allow resuming."""
     parts = CorpusParts.load(corpus)
-    checkpoint = model.with_name(f"{model.name}-{fit_fingerprint(estimator, parts.fingerprint)}.checkpoint")
     for note in (*corpus.notes, *parts.notes):
         progress.note(note)
-    progress.start(planned_epochs(estimator, len(parts.train[0])))
-    fit = measured_fit(estimator, parts, checkpoint, on_epoch=progress.epoch, note=progress.note)
-    result = with_errors(estimator, parts, fit)
-    if made_of is None:
-        if corpus.recipe.audio:
-            estimator.model_ = replace(estimator.model_, recipe=corpus.recipe.facts())
-        estimator.save(model)
+    fits: dict[str, MeasuredFit] = {}
+    checkpoints: dict[str, Path] = {}
+    for kind, estimator in estimators.items():
+        if isinstance(estimator, DeepESNClassifier):
+            estimator.set_params(augment=augmentation(corpus))
+        known = fit_fingerprint(estimator, parts.fingerprint)
+        checkpoints[kind] = model.with_name(f"{model.name}-{known}.checkpoint")
+        if len(estimators) > 1:
+            progress.note(f"fitting the {NETWORK_NAMES[kind]}")
+        progress.start(planned_epochs(estimator, len(parts.train[0])))
+        fits[kind] = measured_fit(estimator, parts, checkpoints[kind], on_epoch=progress.epoch, note=progress.note)
+    kept = best_on_valid(estimators, parts, progress)
+    result, chosen = with_errors(estimators[kept], parts, fits[kept]), estimators[kept]
+    if made_of is not None:
+        made_of(chosen, checkpoint=checkpoints[kept]).save(model)
     else:
-        made_of(estimator).save(model)
-    shutil.rmtree(checkpoint, ignore_errors=True)
+        if corpus.recipe.audio:
+            chosen.model_ = replace(chosen.model_, recipe=corpus.recipe.facts())
+        chosen.save(model)
+    for checkpoint in checkpoints.values():
+        shutil.rmtree(checkpoint, ignore_errors=True)
     return result
+
+
+def augmentation(corpus: Corpus) -> Augment | None:
+    """Return how training utterances are changed in every epoch of a deep network: as if others had spoken them.
+
+    Features that were not computed here are left as they are: it is not known of which frequencies their cepstra are.
+    """
+    recipe = corpus.recipe
+    if not recipe.audio:
+        return None
+    if recipe.scale is not None:
+        return vocal_tract_warps(WARP_SPREAD, recipe.scale[1], context=recipe.context, per_utterance=False)
+    some = corpus.which("train")[:MEASURED_UTTERANCES]
+    deviations = usual_deviations([mfcc(read_audio(corpus.audio[k])) for k in some])
+    return vocal_tract_warps(WARP_SPREAD, deviations, context=recipe.context)
+
+
+def best_on_valid(estimators: Mapping[str, StateClassifier], parts: CorpusParts, progress: FitDisplay) -> str:
+    """Return the kind of the network with the smallest state error on valid; of several, the errors are reported."""
+    if len(estimators) == 1:
+        return next(iter(estimators))
+    errors = {kind: valid_error(estimator, parts) for kind, estimator in estimators.items()}
+    best = min(errors, key=lambda kind: errors[kind])
+    texts = ", ".join(f"{NETWORK_NAMES[kind]} {100 * error:.1f} %" for kind, error in errors.items())
+    progress.note(f"state error on valid: {texts}; the {NETWORK_NAMES[best]} is kept")
+    return best
 
 
 def training_summary(result: FitResult, corpus: Corpus) -> str:

@@ -14,10 +14,8 @@ from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options
 from echolearn.estimators import ESNClassifier
-from echolearn.fitting.parameters import flat_settings
-from echolearn.fitting.settings import check as check_parameters
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.paper.fits import warnings_as_notes
+from echolearn.paper.fits import check_network, warnings_as_notes
 from echolearn.paper.parts import CorpusParts
 from echolearn.speech import Corpus
 from echolearn.tuning import _search
@@ -61,7 +59,7 @@ def tune_on_corpus(
 ) -> Tuning:
     """Fit trials on the training part, score them on the validation part, and write the result to the folder `out`.
     `chosen` are the settings that the user chose; `best.toml` repeats them beside those that were found."""
-    check_parameters(flat_settings(estimator))
+    check_network(estimator)
     parts = CorpusParts.load(corpus)
     if not parts.valid_known[0]:
         raise ValueError(f"{corpus.name}: every validation utterance has states that no training frame has.")

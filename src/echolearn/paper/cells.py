@@ -16,10 +16,11 @@ from echolearn.estimators import ESNClassifier, load
 from echolearn.fitting.parameters import flat_settings
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell
-from echolearn.paper.fits import EpochRow, MeasuredFit, Note, StateClassifier, measured_fit, planned_epochs
+from echolearn.paper.fits import EpochRow, MeasuredFit, Note, measured_fit, planned_epochs
 from echolearn.paper.parts import CorpusParts
 from echolearn.paper.table1_report import CorpusReport
 from echolearn.speech import Corpus
+from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.training.cost_model import TYPICAL_RATES, Rates
 
 Fit = TypeVar("Fit", bound=MeasuredFit)
@@ -72,8 +73,10 @@ class Progress(Protocol):
 
 def fit_fingerprint(estimator: StateClassifier, corpus: str) -> str:
     """Return a hash of what a result depends on: settings, the fingerprint of the corpus, and the version."""
-    single = isinstance(estimator, ESNClassifier)
-    return fingerprint_of([__version__, corpus, _settings(estimator) if single else estimator.get_params(deep=False)])
+    settings = _settings(estimator) or estimator.get_params(deep=False)
+    if settings.get("augment") is not None:
+        settings = {**settings, "augment": True}  # the text of a function differs in every process
+    return fingerprint_of([__version__, corpus, settings])
 
 
 def fingerprint_of(content: object) -> str:

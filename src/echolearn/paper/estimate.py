@@ -12,9 +12,10 @@ from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.parameters import flat_settings
 from echolearn.fitting.settings import DataSize, NetworkSettings
-from echolearn.paper.fits import StateClassifier, planned_epochs
+from echolearn.paper.fits import planned_epochs
 from echolearn.speech import Corpus
 from echolearn.speech._synthetic.tree import part_frames
+from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
 

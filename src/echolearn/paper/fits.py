@@ -24,17 +24,17 @@ from echolearn.estimators import DeepESNClassifier, ESNClassifier
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.depth import epochs_for
 from echolearn.fitting.parameters import flat_settings
-from echolearn.fitting.settings import NetworkSettings
+from echolearn.fitting.settings import NetworkSettings, check, check_deep
 from echolearn.paper.parts import CorpusParts
 from echolearn.readout.deep_network import DeepNetwork
 from echolearn.reservoir._deep_reservoir import decay
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.speech._phone_set import split_state
+from echolearn.speech.recognition._recognizer import StateClassifier
 
 Note = Callable[[str], object]  # receives a line for the user
 EpochRow = dict[str, float]  # a row of an estimator's history_
 UNRECORDED_SETTINGS = ("initial_state", "reservoir", "augment")
-StateClassifier = ESNClassifier | DeepESNClassifier  # a network for phone states
 
 
 class MeasuredFit(TypedDict):
@@ -68,16 +68,25 @@ def planned_epochs(estimator: StateClassifier, sequences: int) -> int:
     return 0 if settings.learn == "none" else settings.epochs_for(sequences)
 
 
+def check_network(estimator: StateClassifier) -> None:
+    """Raise ValueError for settings of a network that cannot be."""
+    (check_deep if isinstance(estimator, DeepESNClassifier) else check)(flat_settings(estimator))
+
+
+def valid_error(estimator: StateClassifier, parts: CorpusParts) -> float:
+    """Return the share of wrong states in the frames of the validation part."""
+    return float(np.mean(np.concatenate(parts.valid[1]) != np.concatenate(estimator.predict(parts.valid[0]))))
+
+
 def with_errors(estimator: StateClassifier, parts: CorpusParts, fit: MeasuredFit) -> FitResult:
     """Return a fit with its errors. Only now, with all choices made on the validation part, is the test part read."""
     networks = len({row.get("network") for row in fit["history"]}) or 1
-    frames = sum(map(len, parts.train[0]))
-    valid_wrong = np.concatenate(parts.valid[1]) != np.concatenate(estimator.predict(parts.valid[0]))
+    frames, valid = sum(map(len, parts.train[0])), valid_error(estimator, parts)
     spoken, recognised = np.concatenate(parts.test[1]), np.concatenate(estimator.predict(parts.test[0]))
     return {
         **fit,
         "test_error": float(np.mean(spoken != recognised)),
-        "valid_error": float(np.mean(valid_wrong)),
+        "valid_error": valid,
         "confusion": confusion_counts(spoken, recognised, parts.phones).tolist(),
         "frames_per_second": round(frames * max(1, fit["epochs"]) / fit["seconds"], 1),
         "spectral_radius": _spectral_radius(estimator),
@@ -126,9 +135,7 @@ def measured_fit(
         "peak_memory_mb": peak(),
         "epochs": len(history),
         "history": history,
-        "settings": {
-            k: v for k, v in flat_settings(estimator).items() if k not in ("initial_state", "reservoir", "augment")
-        },
+        "settings": {k: v for k, v in flat_settings(estimator).items() if k not in UNRECORDED_SETTINGS},
         "made_with": made_with(),
     }
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from echolearn.display.report import Figure
 from echolearn.display.svg import INK, MUTED, SERIES, can_draw, styled_figure, to_svg
-from echolearn.paper.fits import EpochRow, StateClassifier
+from echolearn.paper.fits import EpochRow
 from echolearn.paper.phone_report import PhoneRow, alignment_block, audio_block
 from echolearn.paper.phone_scoring import PhoneScoring, state_probabilities
 from echolearn.paper.table1_figures import (
@@ -34,6 +34,7 @@ from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._phone_set import SILENCES, split_state
 from echolearn.speech._scoring import Pair
 from echolearn.speech.recognition._phone_models import phone_segments
+from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.validation import Array
 
 if TYPE_CHECKING:

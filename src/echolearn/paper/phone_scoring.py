@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from echolearn.display.progress import StageProgress
 from echolearn.estimators import ESNClassifier
-from echolearn.paper.fits import StateClassifier
 from echolearn.speech import Corpus, Evaluation, evaluate
 from echolearn.speech._features import Labels
 from echolearn.speech._phone_set import PhoneMap, fold, level_map, phones_of_states, split_state
 from echolearn.speech.recognition._decoder import Decoder, learn_phone_task
 from echolearn.speech.recognition._phone_models import spoken_phones
+from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.speech.recognition._search import Token
 from echolearn.speech.recognition._segments import SegmentClassifier, learn_segments, segment_error
 from echolearn.speech.recognition._tuning import (
@@ -29,8 +29,8 @@ from echolearn.speech.recognition._tuning import (
 from echolearn.validation import Array
 
 Probabilities = Mapping[str, NDArray[np.float32]]  # of each utterance: (frames, states of the corpus)
-# How often `tune` decodes the validation part: once to begin with, then for every value but the one that is in use,
-# and for every beam.
+# How often `tune` decodes the validation part at most: once to begin with, then for every value but the one that is in
+# use, and for every beam.
 DECODER_TRIALS = 1 + TUNING_ROUNDS * sum(len(values) - 1 for values in WEIGHT_CHOICES.values()) + len(BEAM_CHOICES)
 # A trigram starts from the weights of the bigram; these are tried again.
 TRIGRAM_CHOICES = {name: WEIGHT_CHOICES[name] for name in ("language_weight", "penalty")}

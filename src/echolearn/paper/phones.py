@@ -11,12 +11,9 @@ from typing import Any, cast
 
 from echolearn.display.progress import StageProgress, clock
 from echolearn.estimators import DeepESNClassifier, ESNClassifier
-from echolearn.fitting.parameters import flat_settings
-from echolearn.fitting.settings import DEEP_RULES
-from echolearn.fitting.settings import check as check_parameters
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
 from echolearn.paper.estimate import CorpusSize, estimate_lines, memory_text
-from echolearn.paper.fits import MeasuredFit, StateClassifier
+from echolearn.paper.fits import MeasuredFit, check_network
 from echolearn.paper.parts import PART_NAMES, CorpusParts
 from echolearn.paper.phone_figures import ReportedSystem, draw_figures
 from echolearn.paper.phone_report import (
@@ -42,10 +39,10 @@ from echolearn.paper.phone_scoring import (
 )
 from echolearn.paper.table1_report import aligned
 from echolearn.speech import Corpus, Evaluation, matched_pairs
+from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.speech.recognition._search import Token
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
-from echolearn.validation import check_each
 
 Done = Mapping[Cell, tuple[MeasuredFit, "ScoredSystem"]]  # of each finished system its fit and its phones
 
@@ -94,10 +91,7 @@ class PhonePlan:
             raise ValueError("learn='none' and bidirectional are what the systems differ by: choose fixed, learned or "
                              "bidirectional among the systems instead.")  # fmt: skip
         for estimator in map(self.estimator, self.cells()):
-            if isinstance(estimator, ESNClassifier):
-                check_parameters(flat_settings(estimator))
-            else:
-                check_each(flat_settings(estimator), DEEP_RULES)
+            check_network(estimator)
 
 
 def decoding_seconds(size: CorpusSize, order: int | None) -> float:

@@ -13,11 +13,10 @@ import numpy as np
 
 from echolearn.display.progress import clock
 from echolearn.estimators import DeepESNClassifier, ESNClassifier
-from echolearn.fitting.parameters import flat_settings, merged_settings
-from echolearn.fitting.settings import check as check_parameters
+from echolearn.fitting.parameters import merged_settings
 from echolearn.paper.cells import Cell, CellStore, Experiment, Outcome, Progress, costs_of, fingerprint_of
 from echolearn.paper.estimate import CorpusSize, estimate_lines, memory_text
-from echolearn.paper.fits import FitResult, MeasuredFit, StateClassifier, with_errors
+from echolearn.paper.fits import FitResult, MeasuredFit, check_network, with_errors
 from echolearn.paper.parts import CorpusParts
 from echolearn.paper.phone_scoring import TUNING, PhoneScoring, level_errors
 from echolearn.paper.table1_figures import draw_figures
@@ -34,6 +33,7 @@ from echolearn.paper.table1_report import (
     write_tables,
 )
 from echolearn.speech import Corpus
+from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
 
@@ -108,9 +108,7 @@ class Plan:
             raise ValueError("[ours] ensemble=1: the columns of ensembles would be those of single networks again; "
                              "leave them out of the columns.")  # fmt: skip
         for cell in self.cells():
-            estimator = self.estimator(cell)
-            if isinstance(estimator, ESNClassifier):
-                check_parameters(flat_settings(estimator))
+            check_network(self.estimator(cell))
 
 
 def plan_of(

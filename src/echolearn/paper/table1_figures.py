@@ -12,11 +12,12 @@ import numpy as np
 from echolearn.display.report import Figure
 from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
 from echolearn.exceptions import CorpusError
-from echolearn.paper.fits import FitResult, StateClassifier
+from echolearn.paper.fits import FitResult
 from echolearn.paper.table1_report import COLUMNS, Table, shown_columns
 from echolearn.speech import Corpus, read_audio
 from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
 from echolearn.speech._phone_set import phones_of_states, split_state
+from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.validation import Array
 
 if TYPE_CHECKING:

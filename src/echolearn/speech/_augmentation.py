@@ -166,6 +166,7 @@ def vocal_tract_warps(
     deviations: ArrayLike,
     *,
     context: int = CONTEXT_FRAMES,
+    per_utterance: bool = True,
     low: float = LOWEST_HZ,
     high: float = RATE_HZ / 2,
     lifter: float = LIFTER,
@@ -178,17 +179,20 @@ def vocal_tract_warps(
         The factor is drawn evenly, in logarithm, between ``1 / (1 + spread)`` and ``1 + spread``. 0.15 is slightly more
         than the differences between adult speakers.
     deviations : array of shape (39,)
-        The usual standard deviation of each cepstrum and difference within an utterance, before it was normalised: a
-        warp mixes cepstra in their own units. `usual_deviations` returns them.
+        The usual standard deviation of each cepstrum and difference, before it was normalised: a warp mixes cepstra in
+        their own units. Within utterances, `usual_deviations` returns them.
     context : int, default=3
         The number of frames that stand side by side in a row, as in `with_context`.
+    per_utterance : bool, default=True
+        Whether features are normalised per utterance, and so are again after the warp. False: by these deviations, of
+        the training part.
     low, high, lifter : float
         As in `warp_matrix`.
 
     Returns
     -------
     callable
-        From features (n_frames, 39 context), normalised per utterance, and a generator, to warped ones.
+        From normalised features (n_frames, 39 context) and a generator to warped ones.
 
     Examples
     --------
@@ -202,12 +206,14 @@ def vocal_tract_warps(
     units = np.asarray(deviations, np.float64).reshape(3, -1)
     factors = (1 + spread) ** np.linspace(-1, 1, FACTOR_STEPS)
     warps = [warp_matrix(f, cepstra=units.shape[1], low=low, high=high, lifter=lifter).T for f in factors]
-    matrices = [(units[:, :, None] * warp).astype(np.float32) for warp in warps]  # (3, 13, 13) each
+    scale = 1.0 if per_utterance else units[:, None, :]
+    matrices = [(units[:, :, None] * warp / scale).astype(np.float32) for warp in warps]  # (3, 13, 13) each
 
     def warp(x: Array, rng: np.random.Generator) -> Array:
         middle = np.hsplit(np.asarray(x, np.float32), context)[context // 2]
         blocks = middle.reshape(len(x), 3, -1).transpose(1, 0, 2) @ matrices[int(rng.integers(FACTOR_STEPS))]
-        return with_context(normalised(blocks.transpose(1, 0, 2).reshape(len(x), -1)), context)
+        rows = blocks.transpose(1, 0, 2).reshape(len(x), -1)
+        return with_context(normalised(rows) if per_utterance else rows, context)
 
     return warp
 

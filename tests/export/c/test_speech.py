@@ -130,9 +130,10 @@ def heard(program, *words, samples=b""):
     return subprocess.run([str(program), *map(str, words)], input=samples, capture_output=True)
 
 
+@pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("normalise", ["running", "utterance"])
-def test_the_example_that_listens(tmp_path, normalise):
-    known = toyspeech.recognizer()
+def test_the_example_that_listens(tmp_path, normalise, deep):
+    known = toyspeech.recognizer(deep=deep)
     recogniser = known
     if normalise == "utterance":
         recogniser = Recognizer(known.model, known.phones, known.words, FeatureRecipe())

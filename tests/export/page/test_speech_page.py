@@ -10,7 +10,6 @@ import soundfile
 from click.testing import CliRunner
 
 import toyspeech
-from echolearn import DeepESNClassifier, ESNClassifier
 from echolearn.cli.main import main
 from echolearn.export.page.document import build_page, open_models
 from echolearn.export.page.payload import pack_array
@@ -20,10 +19,8 @@ from echolearn.speech import mfcc, with_differences
 from echolearn.speech._audio import resample
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech.recognition import Recognizer, load_recognizer
-from echolearn.speech.recognition._decoder import learn_phone_task
 from echolearn.speech.recognition._stream import StreamSearch
 from speechfiles import write_riff
-from toys import grouped
 
 TOKENS = """level => echolearn.speech.view.listeners.map(
     listener => listener.tokens(level).map(token => [token.name, token.start, token.end]))"""
@@ -205,7 +202,7 @@ def test_partial_and_final_tokens_are_those_of_python(bare, spoken, kind, pause)
     """On speech, and on probabilities that are mostly noise, where many paths are nearly as good."""
     own = toyspeech.recognizer()
     payload, decoder, tab = recognizer_payload(own), getattr(own, kind), bare
-    speech = own.probabilities([own.inputs(spoken)])[0]
+    speech = own.probabilities([own.inputs(spoken, rate=toyspeech.RATE)])[0]
     rng = np.random.default_rng(3)
     noise = 0.5 * rng.dirichlet(np.full(speech.shape[1], 0.2), len(speech)) + 0.5 * speech
     for P in (speech, noise):
@@ -235,7 +232,7 @@ def test_a_search_whose_beam_lost_the_end_is_repeated_without_one(opened, folder
     for size in range(3_000, 12_000, 1_000):  # some of these end in the middle of a word
         write_riff(cut, spoken[:size])
         decoder = load_recognizer(path).word_decoder
-        P = own.probabilities([own.inputs(spoken[:size])])[0]
+        P = own.probabilities([own.inputs(spoken[:size], rate=toyspeech.RATE)])[0]
         search = decoder.search()
         search.advance(decoder.emissions(P))
         if search.best()[1] == -np.inf:
@@ -295,7 +292,7 @@ def test_what_the_microphone_gave_is_recognised_as_in_python(opened, folder):
     wait(tab, f"{HEARD} === 'done'")
     samples = np.array(tab.evaluate("Array.from(echolearn.speech.view.scene.recording.samples())"), np.float32)
     own = toyspeech.recognizer()
-    expected = own.recognize(samples, pause=0.5)
+    expected = own.recognize(samples, pause=0.5, rate=toyspeech.RATE)
     assert tokens(tab, "phones") == [frames(expected.phones)]
     assert tokens(tab, "words") == [frames(expected.words)]
     said = recognised(folder / "toy.safetensors", folder / "spoken.wav")["words"]
@@ -356,25 +353,16 @@ def test_a_recording_that_ends_early_is_said_and_recognised(opened, spoken):
     tab = opened()
     hear(tab, "cut.wav", riff(spoken)[: 44 + 2 * 20_000])
     assert "cut.wav ends early" in tab.inner_text(".message")
-    assert tokens(tab) == [frames(toyspeech.recognizer().recognize(spoken[:20_000]).phones)]
+    assert tokens(tab) == [frames(toyspeech.recognizer().recognize(spoken[:20_000], rate=toyspeech.RATE).phones)]
 
 
 @pytest.fixture(scope="module")
 def wholes(folder):
-    """Recognisers whose networks or features need the whole utterance, by name."""
-    own, names, base = toyspeech.corpus(), np.array(toyspeech.STATE_NAMES), toyspeech.recognizer(words=False)
-
-    def learned(model):
-        X, y = own.part("train")
-        model.fit(X, [names[one] for one in y])
-        states = model.classes_.tolist()
-        labels = [np.array([states.index(names[s]) for s in own.labels[k]]) for k in own.which("train")]
-        return Recognizer(model, learn_phone_task(labels, states), None, own.recipe)
-
-    settings = {"learn": "none", "readout": "ridge", "random_state": 0}
+    """Recognisers of several kinds by name; the networks or features of some need the whole utterance."""
+    base = toyspeech.recognizer(words=False)
     found = {
-        "both directions": learned(ESNClassifier(20, bidirectional=True, **grouped(settings))),
-        "deep": learned(DeepESNClassifier(16, 2, epochs=5)),
+        "both directions": Recognizer(toyspeech.network(bidirectional=True), base.phones, None, base.features),
+        "deep": toyspeech.recognizer(words=False, deep=True),
         "per utterance": Recognizer(base.model, base.phones, None, FeatureRecipe()),
     }
     for name, recognizer in found.items():
@@ -389,6 +377,33 @@ def test_networks_and_features_that_need_the_whole_utterance(opened, wholes, fol
     assert ("answers come when you stop" in tab.inner_text("#view")) == (name != "deep")
     hear(tab, "spoken.wav", (folder / "spoken.wav").read_bytes())
     assert tokens(tab) == [recognised(path, folder / "spoken.wav", "--level", "phones")["phones"]]
+
+
+SAID = """async ([packed, live, size]) => {
+    const [model] = echolearn.models, listener = await echolearn.speech.Listener.of(model);
+    const samples = Float32Array.from(echolearn.unpack(packed).values);
+    const features = new echolearn.speech.FeatureStream(model.extra.speech.recipe);
+    listener.start({ live });
+    for (let at = 0; at < samples.length; at += size) listener.take(features.push(samples.subarray(at, at + size)));
+    listener.take(features.finish());
+    listener.finish();
+    return ["phones", "words"].map(level => listener.tokens(level).map(({ name, start, end }) => [name, start, end]));
+}"""
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize(("live", "size"), [(False, 10**9), (True, 3_000), (True, 777)])
+def test_sound_gives_the_phones_and_words_of_python(node, folder, spoken, deep, live, size):
+    """In Node: from samples, in pieces, to tokens; live: as of a stream, whose tokens are final after pauses."""
+    own, page = toyspeech.recognizer(deep=deep), folder / "said.html"
+    own.save(folder / "said.safetensors")
+    page.write_text(build_page(open_models(folder / "said.safetensors")).html, encoding="utf-8")
+    node.goto(page.as_uri())
+    phones, words = node.evaluate(SAID, [pack_array(spoken, "f4"), live, size])
+    expected = own.recognize(spoken, rate=toyspeech.RATE, pause=0.5 if live else None)
+    assert frames(phones) == frames(expected.phones)
+    assert frames(words) == frames(expected.words)
+    assert len(words) > 5
 
 
 LISTENED = """async (packed) => {
@@ -459,7 +474,7 @@ def test_a_click_plays_a_phone_and_shows_what_the_network_thought(opened, spoken
     tab = opened()
     hear(tab, "spoken.wav", riff(spoken[:40_000]))
     own = toyspeech.recognizer()
-    phone = next(token for token in own.recognize(spoken[:40_000]).phones if token.name != "sil")
+    phone = next(token for token in own.recognize(spoken[:40_000], rate=toyspeech.RATE).phones if token.name != "sil")
     place = tab.evaluate(
         """frame => { const { score } = echolearn.speech.view.panels[0], box = score.last.boxes.phoneTokens;
                       return [score.x(frame, box), box.y + box.height / 2]; }""",
@@ -470,7 +485,7 @@ def test_a_click_plays_a_phone_and_shows_what_the_network_thought(opened, spoken
     wait(tab, "echolearn.speech.view.scene.playhead !== null")
     wait(tab, "!echolearn.speech.view.player.playing && echolearn.speech.view.scene.playhead === null")
     assert f"{phone.name}, {phone.start / 100:.2f} to {phone.end / 100:.2f} s" in tab.inner_text(".stretch")
-    P = own.probabilities([own.inputs(spoken[:40_000])])[0][phone.start : phone.end]
+    P = own.probabilities([own.inputs(spoken[:40_000], rate=toyspeech.RATE)])[0][phone.start : phone.end]
     share = P[:, [state.startswith(f"{phone.name}_") for state in own.phones.states]].sum(axis=1).mean()
     shown = dict(row.split("\t")[:2] for row in tab.locator(".thoughts tr").all_inner_texts())
     assert abs(float(shown[phone.name].rstrip(" %")) / 100 - share) < 0.006
@@ -487,7 +502,7 @@ def test_a_click_plays_a_phone_and_shows_what_the_network_thought(opened, spoken
 def test_the_keyboard_does_everything(opened, spoken):
     tab = opened()
     hear(tab, "spoken.wav", riff(spoken))
-    found = toyspeech.recognizer().recognize(spoken)
+    found = toyspeech.recognizer().recognize(spoken, rate=toyspeech.RATE)
     said = [token for token in found.words if token.name != "sil"]
     chosen = "(({name, start, end}) => [name, start, end])(echolearn.speech.view.scene.selection)"
     tab.focus("canvas.score")
@@ -525,7 +540,7 @@ def test_a_dropped_recording_is_recognised_and_played(opened, spoken):
     content = np.frombuffer(riff(spoken[:40_000]), np.uint8)
     tab.evaluate(DROP, ["dropped.wav", pack_array(content, "u1")])
     wait(tab, f"{HEARD} === 'done'")
-    assert tokens(tab) == [frames(toyspeech.recognizer().recognize(spoken[:40_000]).phones)]
+    assert tokens(tab) == [frames(toyspeech.recognizer().recognize(spoken[:40_000], rate=toyspeech.RATE).phones)]
     assert tab.inner_text(".status") == "dropped.wav: 2.50 s."
     tab.click("text=Play all")
     wait(tab, "echolearn.speech.view.scene.playhead > 5")
@@ -545,7 +560,7 @@ def test_slow_units_are_below_and_fast_ones_above(opened, folder, spoken):
     leaks = np.array(tab.evaluate("echolearn.speech.view.listeners[0].leaks"))
     np.testing.assert_allclose(leaks, -np.sort(-leak), rtol=1e-6)
     bytes_ = np.array(tab.evaluate("Array.from(echolearn.speech.view.listeners[0].states.row(50))"))
-    H = network.states([own.inputs(spoken[:20_000])], warm_up="cold")[0][50]
+    H = network.states([own.inputs(spoken[:20_000], rate=toyspeech.RATE)], warm_up="cold")[0][50]
     np.testing.assert_allclose((bytes_ - 128) / 127, H[np.argsort(-leak, kind="stable")], atol=0.005)
 
 
@@ -558,7 +573,11 @@ def test_names_for_screen_readers(opened, spoken):
     assert label.startswith("What toy.safetensors hears")
     for heading in ("Listen", "What it hears", "What the network thought"):
         assert tab.get_by_role("region", name=heading).count() == 1
-    said = [token.name for token in toyspeech.recognizer().recognize(spoken[:40_000]).words if token.name != "sil"]
+    said = [
+        token.name
+        for token in toyspeech.recognizer().recognize(spoken[:40_000], rate=toyspeech.RATE).words
+        if token.name != "sil"
+    ]
     wait(tab, f"document.querySelector('.quiet[aria-live]').textContent === {json.dumps(' '.join(said))}")
 
 

@@ -25,7 +25,7 @@ def path(tmp_path_factory):
 def test_a_recogniser_comes_back_as_it_was_saved(path):
     saved, again = toyspeech.recognizer(), load_recognizer(path)
     samples = toyspeech.speech(seed=1, utterances=10)[0][1]
-    assert again.recognize(samples) == saved.recognize(samples)
+    assert again.recognize(samples, rate=toyspeech.RATE) == saved.recognize(samples, rate=toyspeech.RATE)
     assert again.phones.states == saved.phones.states
     assert again.phones.language_model == saved.phones.language_model
     assert again.words.language_model == saved.words.language_model
@@ -48,7 +48,7 @@ def test_a_recogniser_of_phones_with_ready_features(tmp_path):
     again = load_recognizer(tmp_path / "ready.safetensors")
     assert again.words is None
     assert again.features.describe() == FeatureRecipe.ready().describe()
-    X = known.inputs(toyspeech.speech()[0][1])
+    X = known.inputs(toyspeech.speech()[0][1], rate=toyspeech.RATE)
     assert again.recognize(X) == ready.recognize(X)
 
 

@@ -8,8 +8,8 @@ import pytest
 import toyspeech
 from echolearn import ESNClassifier
 from echolearn.speech._phone_set import split_state
-from echolearn.speech.recognition import Recognizer, estimate, learn_recognizer
-from echolearn.speech.recognition._decoder import DecodingWeights
+from echolearn.speech.recognition import Lexicon, Recognizer, estimate, learn_recognizer
+from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
 from echolearn.speech.recognition._learner import network_states, valid_part
 from echolearn.speech.recognition._phone_models import spoken_phones
 from echolearn.speech.recognition._tuning import evaluate_phones
@@ -39,7 +39,9 @@ def test_classes_may_be_indices_of_states():
     found = learn_recognizer(network, own)
     assert found.phones.states == network_states(network, own.state_names) != toyspeech.recognizer().phones.states
     _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
-    assert [t.name for t in found.recognize(samples).phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
+    assert [t.name for t in found.recognize(samples, rate=toyspeech.RATE).phones] == spoken_phones(
+        labels, toyspeech.STATE_NAMES
+    )
 
 
 def test_train_is_learned_from_valid_is_tuned_on_and_test_is_not_touched():
@@ -80,3 +82,46 @@ def test_a_network_of_another_corpus_is_refused():
     other = replace(own, state_names=tuple(f"x{name}" for name in own.state_names))
     with pytest.raises(ValueError, match=r"does not know 18 states .* such as xeh_s2"):
         learn_recognizer(toyspeech.network(), other)
+
+
+class Killed(Exception):
+    """Ends a search in the middle."""
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("level", ["phones", "words"])
+def test_a_search_that_was_killed_resumes_with_the_same_result(tmp_path, monkeypatch, level, deep):
+    own, network = toyspeech.corpus(), toyspeech.deep_network() if deep else toyspeech.network()
+    decode, decoded = Decoder.decode, []
+
+    def counted(self, P, **how):
+        decoded.append(self.weights)
+        return decode(self, P, **how)
+
+    def kill(what, done, total):
+        if what.startswith(level) and done == 20:
+            raise Killed
+
+    monkeypatch.setattr(Decoder, "decode", counted)
+    expected, whole = learn_recognizer(network, own, lexicon=toyspeech.LEXICON), len(decoded)
+    decoded.clear()
+    with pytest.raises(Killed):
+        learn_recognizer(network, own, lexicon=toyspeech.LEXICON, progress=kill, checkpoint=tmp_path)
+    before = len(decoded)
+    assert before >= 15 * len(own.which("valid"))
+    decoded.clear()
+    found = learn_recognizer(network, own, lexicon=toyspeech.LEXICON, checkpoint=tmp_path)
+    assert (found.phones.weights, found.words.weights) == (expected.phones.weights, expected.words.weights)
+    assert len(decoded) == whole - before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["decoder-phones.json", "decoder-words.json"]
+
+
+def test_other_words_do_not_start_the_search_for_phones_again(tmp_path, monkeypatch):
+    """But the one for words: an error belongs to the graph that it was measured with."""
+    own, lexicon = toyspeech.corpus(), Lexicon({**toyspeech.LEXICON.pronunciations, "SON": (("s", "ow", "n"),)})
+    expected = learn_recognizer(toyspeech.network(), own, lexicon=lexicon)
+    learn_recognizer(toyspeech.network(), own, lexicon=toyspeech.LEXICON, checkpoint=tmp_path)
+    kept = (tmp_path / "decoder-phones.json").stat().st_mtime_ns
+    found = learn_recognizer(toyspeech.network(), own, lexicon=lexicon, checkpoint=tmp_path)
+    assert found.words.weights == expected.words.weights
+    assert (tmp_path / "decoder-phones.json").stat().st_mtime_ns == kept

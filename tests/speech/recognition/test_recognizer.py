@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 import toyspeech
-from echolearn import DeepESNClassifier, SeriesClassifier
+from echolearn import SeriesClassifier
 from echolearn.speech.recognition import Lexicon, Recognizer
 from echolearn.speech.recognition._decoder import learn_phone_task
 from echolearn.speech.recognition._ngrams import word_list
 from echolearn.speech.recognition._phone_models import spoken_phones
+from toyspeech import RATE
+
+KINDS = ({"bidirectional": True}, {"ensemble": 2})
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +22,11 @@ def new():
     return toyspeech.speech(seed=1, utterances=10)
 
 
-def test_words_and_phones_are_recognised_in_samples(new):
-    recognizer = toyspeech.recognizer()
+@pytest.mark.parametrize("deep", [False, True])
+def test_words_and_phones_are_recognised_in_samples(new, deep):
+    recognizer = toyspeech.recognizer(deep=deep)
     for words, samples, labels in new:
-        found = recognizer.recognize(samples)
+        found = recognizer.recognize(samples, rate=RATE)
         assert found.text == " ".join(words)
         assert [t.name for t in found.phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
         assert found.frames == len(labels)
@@ -37,11 +41,11 @@ def test_samples_cepstra_and_ready_features_are_the_same_utterance(new):
     samples = new[0][1]
     from echolearn.speech import mfcc
 
-    forms = [samples, mfcc(samples), recognizer.inputs(samples), np.round(samples).astype(np.int16)]
-    found = [recognizer.recognize(form) for form in forms]
+    forms = [samples, mfcc(samples), recognizer.inputs(samples, rate=RATE), np.round(samples).astype(np.int16)]
+    found = [recognizer.recognize(form, rate=RATE) for form in forms]
     assert found[0] == found[1] == found[2]
     assert found[3].text == found[0].text
-    assert recognizer.recognize(samples / 32768, full_scale=1.0).text == found[0].text
+    assert recognizer.recognize(samples / 32768, full_scale=1.0, rate=RATE).text == found[0].text
 
 
 @pytest.mark.parametrize("rate", [22_050, 48_000])
@@ -52,23 +56,55 @@ def test_other_rates_are_resampled(new, rate):
     assert toyspeech.recognizer().recognize(resample_poly(samples, rate // 50, 320), rate=rate).text == " ".join(words)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda own, samples: own.recognize(samples),
+        lambda own, samples: own.recognize_all({"a": samples}),
+        lambda own, samples: own.nbest(samples, 2),
+        lambda own, samples: own.inputs(samples),
+        lambda own, samples: own.stream().push(samples),
+    ],
+)
+@pytest.mark.parametrize("as_type", [np.float32, np.int16, list])
+def test_samples_without_their_rate_are_refused(new, call, as_type):
+    with pytest.raises(ValueError, match="give rate=16000, or the rate at which they were recorded"):
+        call(toyspeech.recognizer(), as_type(new[0][1]) if as_type is list else new[0][1].astype(as_type))
+
+
+def test_features_need_no_rate(new):
+    recognizer = toyspeech.recognizer()
+    inputs = recognizer.inputs(new[0][1], rate=RATE)
+    assert recognizer.recognize(inputs) == recognizer.recognize(new[0][1], rate=RATE)
+    assert recognizer.nbest(inputs, 2) == recognizer.nbest(new[0][1], 2, rate=RATE)
+    np.testing.assert_array_equal(recognizer.inputs(inputs), inputs)
+
+
 def test_many_utterances_at_once_are_as_one_by_one(new):
     recognizer = toyspeech.recognizer()
     calls = []
     many = {f"u{k}": samples for k, (_, samples, _) in enumerate(new)}
-    found = recognizer.recognize_all(many, progress=lambda *call: calls.append(call))
-    assert found == {name: recognizer.recognize(samples) for name, samples in many.items()}
+    found = recognizer.recognize_all(many, rate=RATE, progress=lambda *call: calls.append(call))
+    assert found == {name: recognizer.recognize(samples, rate=RATE) for name, samples in many.items()}
     assert calls[-1] == ("recognising", 10, 10)
+
+
+def test_other_rates_and_scales_of_many_utterances(new):
+    recognizer = toyspeech.recognizer()
+    samples, how = new[0][1][::2] / 32768, {"rate": RATE // 2, "full_scale": 1.0}
+    one = recognizer.recognize(samples, **how)
+    assert recognizer.recognize_all({"a": samples}, **how) == {"a": one}
+    assert recognizer.nbest(samples, 1, **how)[0][0] == one.text
 
 
 def test_other_words():
     recognizer = toyspeech.recognizer()
     words, samples, _ = next(one for one in toyspeech.speech(seed=1, utterances=10) if "NO" in one[0])
     lexicon = Lexicon({"NO": (("N", "OW0"),), "YES": (("Y", "EH1"), ("Y", "EH1", "S")), "new": (("s", "ow"),)})
-    found = recognizer.with_words(lexicon).recognize(samples)
+    found = recognizer.with_words(lexicon).recognize(samples, rate=RATE)
     assert "new" not in found.text  # the language model does not list it
     model = word_list(lexicon.words)
-    found = recognizer.with_words(lexicon, model).recognize(samples)
+    found = recognizer.with_words(lexicon, model).recognize(samples, rate=RATE)
     assert found.text == " ".join(words).replace("SO", "new")
     assert recognizer.with_words(language_model=model).words.lexicon == recognizer.words.lexicon
     first = toyspeech.recognizer(words=False).with_words(lexicon)
@@ -87,9 +123,12 @@ def test_a_list_of_words_allows_no_others():
     model = one.words.language_model
     assert model == word_list(["NO", "SO"])
     for _, samples, _ in toyspeech.speech(seed=1, utterances=10):
-        assert {t.name for t in one.recognize(samples).words} <= {"NO", "SO"}
+        assert {t.name for t in one.recognize(samples, rate=RATE).words} <= {"NO", "SO"}
     single = recognizer.with_word_list(["NO", "SO", "YES"], repeat=False)
-    assert all(len(single.recognize(samples).words) == 1 for _, samples, _ in toyspeech.speech(seed=1, utterances=10))
+    assert all(
+        len(single.recognize(samples, rate=RATE).words) == 1
+        for _, samples, _ in toyspeech.speech(seed=1, utterances=10)
+    )
     with pytest.raises(ValueError, match="lacks 1 of 2 words: PERHAPS"):
         recognizer.with_word_list(["NO", "PERHAPS"])
     with pytest.raises(ValueError, match="knows no words"):
@@ -98,8 +137,8 @@ def test_a_list_of_words_allows_no_others():
 
 def test_words_need_a_lexicon():
     with pytest.raises(ValueError, match="train it with a lexicon"):
-        toyspeech.recognizer(words=False).recognize(toyspeech.speech()[0][1], words=True)
-    assert toyspeech.recognizer().recognize(toyspeech.speech()[0][1], words=False).words is None
+        toyspeech.recognizer(words=False).recognize(toyspeech.speech()[0][1], rate=RATE, words=True)
+    assert toyspeech.recognizer().recognize(toyspeech.speech()[0][1], rate=RATE, words=False).words is None
 
 
 @pytest.mark.parametrize(
@@ -113,7 +152,7 @@ def test_words_need_a_lexicon():
 )
 def test_what_is_no_utterance_is_refused(utterance, message):
     with pytest.raises(ValueError, match=message):
-        toyspeech.recognizer().recognize(utterance)
+        toyspeech.recognizer().recognize(utterance, rate=RATE)
 
 
 def test_a_network_that_does_not_fit_the_phones_is_refused():
@@ -129,28 +168,26 @@ def test_a_network_that_does_not_fit_the_phones_is_refused():
         Recognizer(whole, recognizer.phones)
 
 
-def test_both_directions_ensembles_and_deep_networks_recognise():
+def test_both_directions_and_ensembles_recognise():
     _, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
-    own, names = toyspeech.corpus(), np.array(toyspeech.STATE_NAMES)
-    X, y = own.part("train")
-    deep = DeepESNClassifier(16, 2, epochs=10).fit(X, [names[one] for one in y])
     known = toyspeech.recognizer(words=False)
-    for network in (toyspeech.network(bidirectional=True), toyspeech.network(ensemble=2), deep):
-        found = Recognizer(network, known.phones, None, known.features).recognize(samples)
+    networks = [network(**how) for network in (toyspeech.network, toyspeech.deep_network) for how in KINDS]
+    for network in networks:
+        found = Recognizer(network, known.phones, None, known.features).recognize(samples, rate=RATE)
         assert [t.name for t in found.phones] == spoken_phones(labels, toyspeech.STATE_NAMES)
 
 
 def test_confidences_and_other_hypotheses(new):
     recognizer = toyspeech.recognizer()
     words, samples, _ = new[0]
-    found, plain = recognizer.recognize(samples, confidences=True), recognizer.recognize(samples)
+    found, plain = recognizer.recognize(samples, confidences=True, rate=RATE), recognizer.recognize(samples, rate=RATE)
     assert [t[:3] for t in found.words] == [t[:3] for t in plain.words]
     assert all(0 < t.confidence <= 1 for t in (*found.words, *found.phones))
     assert all(t.confidence is None for t in plain.words)
     with pytest.raises(ValueError, match="pause=None"):
-        recognizer.recognize(samples, confidences=True, pause=0.5)
-    texts, scores = zip(*recognizer.nbest(samples, 3), strict=True)
+        recognizer.recognize(samples, confidences=True, pause=0.5, rate=RATE)
+    texts, scores = zip(*recognizer.nbest(samples, 3, rate=RATE), strict=True)
     assert texts[0] == " ".join(words)
     assert list(scores) == sorted(scores, reverse=True)
     assert len(set(texts)) == len(texts)
-    assert " n " in f" {recognizer.nbest(samples, 1, words=False)[0][0]} " or "NO" not in words
+    assert " n " in f" {recognizer.nbest(samples, 1, words=False, rate=RATE)[0][0]} " or "NO" not in words

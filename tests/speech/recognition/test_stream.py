@@ -16,6 +16,7 @@ from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
 from echolearn.speech.recognition._graph import phone_graph, word_graph
 from echolearn.speech.recognition._phone_models import learn_phone_models
 from echolearn.speech.recognition._stream import PAUSE_GRID_FRAMES, StreamSearch
+from toyspeech import RATE
 
 
 def final_tokens(stream, pieces):
@@ -34,15 +35,16 @@ def recording():
     return said, np.concatenate([part for piece in pieces for part in (piece, silence)])
 
 
+@pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("words", [True, False])
 @pytest.mark.parametrize("pause", [None, 0.5])
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(0, 100_000), max_size=30))
-def test_any_pieces_give_what_the_whole_recording_gives(recording, words, pause, cuts):
+def test_any_pieces_give_what_the_whole_recording_gives(recording, deep, words, pause, cuts):
     _, samples = recording
-    recognizer = toyspeech.recognizer()
-    found = final_tokens(recognizer.stream(words=words, pause=pause), np.split(samples, sorted(cuts)))
-    offline = recognizer.recognize(samples, pause=pause)
+    recognizer = toyspeech.recognizer(deep=deep)
+    found = final_tokens(recognizer.stream(words=words, pause=pause, rate=RATE), np.split(samples, sorted(cuts)))
+    offline = recognizer.recognize(samples, pause=pause, rate=RATE)
     assert found == (offline.words if words else offline.phones)
 
 
@@ -50,18 +52,18 @@ def test_pieces_of_one_sample_and_of_ten_milliseconds(recording):
     _, samples = recording
     recognizer = toyspeech.recognizer()
     part = samples[:20_000]
-    offline = recognizer.recognize(part).words
-    assert final_tokens(recognizer.stream(pause=None), np.split(part, range(160, len(part), 160))) == offline
+    offline = recognizer.recognize(part, rate=RATE).words
+    assert final_tokens(recognizer.stream(pause=None, rate=RATE), np.split(part, range(160, len(part), 160))) == offline
     short = part[:2_000]
     assert (
-        final_tokens(recognizer.stream(pause=None), np.split(short, range(1, 2_000)))
-        == recognizer.recognize(short).words
+        final_tokens(recognizer.stream(pause=None, rate=RATE), np.split(short, range(1, 2_000)))
+        == recognizer.recognize(short, rate=RATE).words
     )
 
 
 def test_sentences_are_final_at_pauses(recording):
     said, samples = recording
-    stream = toyspeech.recognizer().stream(pause=0.4)
+    stream = toyspeech.recognizer().stream(pause=0.4, rate=RATE)
     sentences, seconds = [], []
     for piece in np.split(samples, range(1600, len(samples), 1600)):
         update = stream.push(piece)
@@ -76,7 +78,7 @@ def test_sentences_are_final_at_pauses(recording):
 
 def test_partial_results_come_before_final_ones(recording):
     said, samples = recording
-    stream = toyspeech.recognizer().stream(pause=0.5)
+    stream = toyspeech.recognizer().stream(pause=0.5, rate=RATE)
     partial = []
     for piece in np.split(samples, range(1600, len(samples), 1600)):
         update = stream.push(piece)
@@ -89,7 +91,7 @@ def test_partial_results_come_before_final_ones(recording):
 
 def test_a_hypothesis_follows_the_sound_by_the_look_ahead(recording):
     _, samples = recording
-    stream = toyspeech.recognizer().stream()
+    stream = toyspeech.recognizer().stream(rate=RATE)
     update = stream.push(samples[:16_000])
     look_ahead = toyspeech.recognizer().features.look_ahead
     assert update.seconds == pytest.approx((98 - look_ahead) * 0.01)
@@ -109,8 +111,8 @@ def test_other_rates_and_integers(recording, rate):
 def test_frames_may_be_given_instead_of_samples(recording):
     _, samples = recording
     recognizer = toyspeech.recognizer()
-    offline = recognizer.recognize(samples).words
-    for frames in (mfcc(samples), recognizer.inputs(samples)):
+    offline = recognizer.recognize(samples, rate=RATE).words
+    for frames in (mfcc(samples), recognizer.inputs(samples, rate=RATE)):
         stream = recognizer.stream(pause=None)
         final = [token for piece in np.array_split(frames, 17) for token in stream.push_frames(piece).final]
         assert (*final, *stream.finish().final) == offline
@@ -118,7 +120,7 @@ def test_frames_may_be_given_instead_of_samples(recording):
 
 def test_a_stream_of_nothing():
     assert toyspeech.recognizer().stream().finish().final == ()
-    stream = toyspeech.recognizer().stream()
+    stream = toyspeech.recognizer().stream(rate=RATE)
     assert stream.push(np.zeros(0)).text == ""
     stream.finish()
     with pytest.raises(ValueError, match="the stream has ended"):
@@ -127,9 +129,10 @@ def test_a_stream_of_nothing():
 
 def test_what_cannot_be_streamed_is_refused():
     recognizer = toyspeech.recognizer(words=False)
-    both = Recognizer(toyspeech.network(bidirectional=True), recognizer.phones, None, recognizer.features)
-    with pytest.raises(ValueError, match="bidirectional=True"):
-        both.stream()
+    for network in (toyspeech.network(bidirectional=True), toyspeech.deep_network(bidirectional=True)):
+        both = Recognizer(network, recognizer.phones, None, recognizer.features)
+        with pytest.raises(ValueError, match="bidirectional=True"):
+            both.stream()
     whole = Recognizer(recognizer.model, recognizer.phones, None, FeatureRecipe())
     with pytest.raises(ValueError, match="--normalise running"):
         whole.stream()
@@ -149,7 +152,7 @@ def test_what_cannot_be_streamed_is_refused():
 def test_samples_of_the_wrong_scale_are_noticed(recording):
     _, samples = recording
     with pytest.warns(UserWarning, match="full_scale=1.0"):
-        toyspeech.recognizer().stream().push(samples[:40_000] / 32768)
+        toyspeech.recognizer().stream(rate=RATE).push(samples[:40_000] / 32768)
 
 
 def test_a_stream_of_minutes_keeps_no_more_than_one_of_seconds():

@@ -7,7 +7,7 @@ import toyspeech
 
 def test_a_transcription_as_a_result():
     words, samples, labels = toyspeech.speech(seed=1, utterances=10)[0]
-    found = toyspeech.recognizer().recognize(samples)
+    found = toyspeech.recognizer().recognize(samples, rate=toyspeech.RATE)
     result = found.as_result("ann/u1")
     assert [t.name for t in result.tokens] == list(words)
     assert [t.name for t in result.phones] == [t.name for t in found.phones]

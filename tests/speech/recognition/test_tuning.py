@@ -1,5 +1,6 @@
 """The choice of a decoder's weights and of the scale of confidences, whose measures are worked out by hand."""
 
+import json
 import math
 
 import numpy as np
@@ -14,6 +15,7 @@ from echolearn.speech.recognition._search import Token
 from echolearn.speech.recognition._tuning import (
     CONFIDENCE_SCALES,
     WEIGHT_CHOICES,
+    Trials,
     calibrate,
     confidence_quality,
     evaluate_phones,
@@ -169,3 +171,87 @@ def test_tuning_takes_the_weights_of_the_smallest_error():
     assert best.weights == wanted
     assert error == 0
     assert len(tried) < 70
+
+
+class Killed(Exception):
+    """Ends a search in the middle."""
+
+
+class Search:
+    """A search for the weights of the smallest phone error that counts what it decodes, and may be killed."""
+
+    def __init__(self, speech):
+        self.train, valid, self.noisy = speech
+        self.references = {name: spoken_phones(y, STATES) for name, y in valid.items()}
+
+    def run(self, record=None, kill_at=None):
+        """Return the weights that are found, their error and how many weights were decoded with, each once."""
+        decoded = []
+
+        class Counted(Decoder):
+            def decode(decoder, P, **how):
+                if P is first:
+                    if len(decoded) == kill_at:
+                        raise Killed
+                    decoded.append(decoder.weights)
+                return super().decode(P, **how)
+
+        first = next(iter(self.noisy.values()))
+        plain = learn_phone_task(self.train, STATES).decoder()
+        try:
+            best, error = tune_phones(Counted(plain.graph, plain.priors), self.references, self.noisy, record=record)
+        finally:
+            assert len(set(decoded)) == len(decoded)
+            self.count = len(decoded)
+        return best.weights, error
+
+
+@pytest.mark.parametrize("kills", [[0], [1], [17], [3, 9, 2], [30]])
+def test_a_search_that_was_stopped_resumes(speech, tmp_path, kills):
+    search, record = Search(speech), tmp_path / "decoder.json"
+    expected, whole = search.run(), search.count
+    for count in kills:
+        with pytest.raises(Killed):
+            search.run(record, kill_at=count)
+    assert search.run(record) == expected
+    assert search.count == whole - sum(kills)
+    assert [path.name for path in tmp_path.iterdir()] == ["decoder.json"]
+    assert search.run(record) == expected
+    assert search.count == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: "",
+        lambda text: "[1, 2]",
+        lambda text: text.replace('"about": "', '"about": "0'),
+        lambda text: json.dumps({**json.loads(text), "errors": {"a": "b"}}),
+        lambda text: json.dumps({"about": json.loads(text)["about"]}),
+    ],
+)
+def test_a_record_that_is_damaged_or_of_other_data_is_not_used(speech, tmp_path, damage):
+    search, record = Search(speech), tmp_path / "decoder.json"
+    expected, whole = search.run(record), search.count
+    text = record.read_text()
+    record.write_text(damage(text))
+    assert search.run(record) == expected
+    assert search.count == whole
+    assert record.read_text() == text
+
+
+def test_a_record_belongs_to_decoder_references_and_probabilities(speech, tmp_path):
+    train, _, noisy = speech
+    record, decoder = tmp_path / "decoder.json", learn_phone_task(train, STATES).decoder()
+    other = learn_phone_task(train[:20], STATES).decoder()
+    spoken = {name: ["sil"] for name in noisy}
+    Trials.of(record, decoder, spoken, noisy).error(DecodingWeights(), lambda: 0.25)
+    assert len(Trials.of(record, decoder, dict(spoken), dict(noisy)).errors) == 1
+    for made in (
+        (other, spoken, noisy),
+        (decoder, {**spoken, "u0": ["sil", "k"]}, noisy),
+        (decoder, spoken, {**noisy, "u0": noisy["u0"] + 1e-9}),
+        (decoder, spoken, noisy, {"k": "t"}),
+    ):
+        assert not Trials.of(record, *made).errors

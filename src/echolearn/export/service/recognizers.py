@@ -11,6 +11,7 @@ from echolearn.exceptions import CorpusError
 from echolearn.export.service.limits import Refusal, not_acceptable
 from echolearn.export.service.models import About, Json, Listener, SpeechModel
 from echolearn.speech import read_audio
+from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._features import FRAME_SECONDS
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._search import Token
@@ -46,7 +47,7 @@ def _recognize(recognizer: Recognizer, sound: bytes, longest: float) -> Json:
             if seconds > longest:
                 raise Refusal(413, "frames", f"the recording has {seconds:,.0f} s; this service takes {longest:,.0f}.")
             samples = read_audio(path, channels="mix")
-            transcription = recognizer.recognize(samples)
+            transcription = recognizer.recognize(samples, rate=RATE_HZ)
         except (CorpusError, ValueError) as problem:
             raise not_acceptable(str(problem).replace(str(path), "the body")) from problem
     answer: Json = {

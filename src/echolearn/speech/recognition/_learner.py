@@ -4,31 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
 from echolearn.display.progress import StageProgress
-from echolearn.estimators import DeepESNClassifier, ESNClassifier
 from echolearn.speech._corpus import Corpus
 from echolearn.speech.recognition._decoder import learn_phone_task, word_task
 from echolearn.speech.recognition._lexicon import Lexicon
 from echolearn.speech.recognition._ngrams import NGramModel, estimate
 from echolearn.speech.recognition._phone_models import spoken_phones
-from echolearn.speech.recognition._recognizer import Recognizer, batches
+from echolearn.speech.recognition._recognizer import Recognizer, StateClassifier, batches
 from echolearn.speech.recognition._tuning import calibrate, tune_phones, tune_words
-from echolearn.validation import Array
+from echolearn.validation import Array, check_path
 
 MAX_UNSPOKEN_WORDS = 5000  # that a lexicon makes possible though nobody said them: a larger one is for all purposes
 
 
 def learn_recognizer(
-    model: ESNClassifier | DeepESNClassifier,
+    model: StateClassifier,
     corpus: Corpus,
     *,
     order: int = 2,
     lexicon: Lexicon | None = None,
     language_model: NGramModel | None = None,
     progress: StageProgress | None = None,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Recognizer:
     """Return a recogniser made from a network that was fitted to the states of a corpus.
 
@@ -52,12 +54,20 @@ def learn_recognizer(
         no words of the training part are known.
     progress : callable, optional
         Called as `progress(text, done, total)`.
+    checkpoint : str or path-like, optional
+        A folder where the errors of all weights tried so far are kept; the same call, made again after it was stopped,
+        resumes from there.
 
     Returns
     -------
     Recognizer
         The recogniser.
     """
+    records: dict[str, Path | None] = {"phones": None, "words": None}
+    if checkpoint is not None:
+        folder = check_path("checkpoint", checkpoint)
+        folder.mkdir(parents=True, exist_ok=True)
+        records = {level: folder / f"decoder-{level}.json" for level in records}
     states = network_states(model, corpus.state_names)
     phones = learn_phone_task(_labels_in(states, corpus), states, order=order)
     part = valid_part(corpus)
@@ -65,7 +75,13 @@ def learn_recognizer(
     inputs = [corpus.features[k] for k in corpus.which("valid")]
     outputs = [P.astype(np.float32) for batch in batches(inputs) for P in base.probabilities(batch)]
     probabilities = dict(zip(part.phones, outputs, strict=True))
-    decoder, _ = tune_phones(base.phone_decoder, part.phones, probabilities, progress=_of("phones", progress))
+    decoder, _ = tune_phones(
+        base.phone_decoder,
+        part.phones,
+        probabilities,
+        progress=_of("phones", progress),
+        record=records["phones"],
+    )
     decoder, _ = calibrate(decoder, part.phones, probabilities)
     phones = replace(phones, weights=decoder.weights)
     words = None
@@ -77,7 +93,9 @@ def learn_recognizer(
         if part.words:
             with_words = {name: probabilities[name] for name in part.words}
             spoken = {name: _spelled(one, lexicon) for name, one in part.words.items()}
-            best, _ = tune_words(words.decoder(phones), spoken, with_words, progress=_of("words", progress))
+            best, _ = tune_words(
+                words.decoder(phones), spoken, with_words, progress=_of("words", progress), record=records["words"]
+            )
             words = replace(words, weights=calibrate(best, spoken, with_words)[0].weights)
     return Recognizer(model, phones, words, corpus.recipe)
 
@@ -108,7 +126,7 @@ def valid_part(corpus: Corpus) -> SpokenPart:
     )
 
 
-def network_states(model: ESNClassifier | DeepESNClassifier, state_names: Sequence[str]) -> tuple[str, ...]:
+def network_states(model: StateClassifier, state_names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of a network's classes, in their order."""
     classes = model.classes_
     if classes.dtype.kind in "iu" and 0 <= classes.min() <= classes.max() < len(state_names):

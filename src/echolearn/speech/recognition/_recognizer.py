@@ -25,7 +25,7 @@ from echolearn.modelfile.values import from_json, to_json
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import restore_network
 from echolearn.persistence.save import model_parts
-from echolearn.speech._audio import FULL_SCALE, RATE_HZ, as_samples, refuse_path, resample, scale_problem
+from echolearn.speech._audio import FULL_SCALE, as_samples, refuse_path, resample, scale_problem
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import Frames
 from echolearn.speech.recognition._decoder import Decoder, PhoneTask, WordTask, word_task
@@ -33,10 +33,17 @@ from echolearn.speech.recognition._file import NETWORK_PREFIX, check_arrays, res
 from echolearn.speech.recognition._lexicon import Lexicon, restricted
 from echolearn.speech.recognition._ngrams import NGramModel, word_list
 from echolearn.speech.recognition._search import Token
-from echolearn.speech.recognition._stream import PAUSE_SECONDS, RecognitionStream, StreamSearch, pause_frames
+from echolearn.speech.recognition._stream import (
+    NO_RATE,
+    PAUSE_SECONDS,
+    RecognitionStream,
+    StreamSearch,
+    pause_frames,
+)
 from echolearn.speech.recognition._transcription import Transcription
 from echolearn.validation import Array, check_path
 
+StateClassifier = ESNClassifier | DeepESNClassifier  # a network for phone states
 _Item = TypeVar("_Item")
 _UTTERANCES_PER_CALL = 32  # of the network
 _MISFIT_ERRORS = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
@@ -87,12 +94,12 @@ class Recognizer:
 
     def __init__(
         self,
-        model: ESNClassifier | DeepESNClassifier,
+        model: StateClassifier,
         phones: PhoneTask,
         words: WordTask | None = None,
         features: FeatureRecipe | None = None,
     ) -> None:
-        if not isinstance(model, (ESNClassifier, DeepESNClassifier)) or not model.per_step_:
+        if not isinstance(model, StateClassifier) or not model.per_step_:
             raise ValueError(f"{type(model).__name__} does not classify every frame; expected a classifier of states")
         if len(model.classes_) != len(phones.states):
             raise ValueError(f"the network knows {len(model.classes_)} states, the phones have {len(phones.states)}")
@@ -166,7 +173,7 @@ class Recognizer:
         words: bool | None = None,
         confidences: bool = False,
         pause: float | None = None,
-        rate: int = RATE_HZ,
+        rate: int | None = None,
         full_scale: float = FULL_SCALE,
     ) -> Transcription:
         """Return the phones and words that are recognised in one utterance.
@@ -183,8 +190,9 @@ class Recognizer:
         pause : float, optional
             Seconds of silence after which the tokens before it are final, as in a stream. By default all tokens depend
             on the whole utterance.
-        rate : int, default 16000
-            Samples per second of a recording, from 8,000 to 192,000. Other rates than 16 kHz are resampled.
+        rate : int, optional
+            Samples per second, from 8,000 to 192,000; 16,000 for those that `read_audio` returns. It is required for
+            samples, which do not say it themselves. Rates other than 16 kHz are resampled.
         full_scale : float, default 32768.0
             The largest value that samples given as floats may have. Use 1.0 for samples between -1 and 1.
 
@@ -203,6 +211,8 @@ class Recognizer:
         words: bool | None = None,
         confidences: bool = False,
         pause: float | None = None,
+        rate: int | None = None,
+        full_scale: float = FULL_SCALE,
         progress: StageProgress | None = None,
         total: int | None = None,
     ) -> dict[str, Transcription]:
@@ -212,7 +222,7 @@ class Recognizer:
         ----------
         utterances : mapping of str to array, or iterable of (str, array)
             The utterances by name, each as `recognize` takes it; an iterable is read 32 at a time.
-        words, confidences, pause
+        words, confidences, pause, rate, full_scale
             As in `recognize`.
         progress : callable, optional
             Called as `progress(text, done, total)`.
@@ -231,7 +241,7 @@ class Recognizer:
             total, utterances = len(utterances), utterances.items()
         transcriptions: dict[str, Transcription] = {}
         for batch in batches(utterances):
-            inputs = {name: self.inputs(utterance) for name, utterance in batch}
+            inputs = {name: self.inputs(utterance, rate=rate, full_scale=full_scale) for name, utterance in batch}
             for name, P in zip(inputs, self.probabilities(list(inputs.values())), strict=True):
                 phones = self._tokens(self.phone_decoder, P, confidences, pause)
                 decoder = self.word_decoder if words else None
@@ -241,7 +251,15 @@ class Recognizer:
                     progress("recognising", len(transcriptions), total or len(transcriptions))
         return transcriptions
 
-    def nbest(self, utterance: ArrayLike, n: int, *, words: bool | None = None) -> list[tuple[str, float]]:
+    def nbest(
+        self,
+        utterance: ArrayLike,
+        n: int,
+        *,
+        words: bool | None = None,
+        rate: int | None = None,
+        full_scale: float = FULL_SCALE,
+    ) -> list[tuple[str, float]]:
         """Return the best hypotheses of one utterance.
 
         Parameters
@@ -252,13 +270,16 @@ class Recognizer:
             The largest number of hypotheses to return.
         words : bool, optional
             Whether the hypotheses are of words or of phones. By default they are of words if the recogniser has any.
+        rate, full_scale
+            As in `recognize`.
 
         Returns
         -------
         list of (str, float)
             The text and log score of each hypothesis, the best one first. The texts of phones include silences.
         """
-        lattice = self._decoder(words).lattice(self.probabilities([self.inputs(utterance)])[0])
+        inputs = self.inputs(utterance, rate=rate, full_scale=full_scale)
+        lattice = self._decoder(words).lattice(self.probabilities([inputs])[0])
         return [(" ".join(hypothesis.tokens), hypothesis.score) for hypothesis in lattice.nbest(n)]
 
     def probabilities(self, inputs: Sequence[Frames]) -> list[Array]:
@@ -274,11 +295,9 @@ class Recognizer:
         list of array of shape (n_frames, n_states)
             The probabilities, in the order of `phones.states`.
         """
-        if isinstance(self.model, ESNClassifier):
-            return list(self.model.predict_proba(list(inputs), warm_up="cold"))
-        return list(self.model.predict_proba(list(inputs)))
+        return list(self.model.predict_proba(list(inputs), warm_up="cold"))
 
-    def inputs(self, utterance: ArrayLike, *, rate: int = RATE_HZ, full_scale: float = FULL_SCALE) -> Frames:
+    def inputs(self, utterance: ArrayLike, *, rate: int | None = None, full_scale: float = FULL_SCALE) -> Frames:
         """Return the inputs of the network for one utterance.
 
         Parameters
@@ -294,6 +313,8 @@ class Recognizer:
         refuse_path(utterance)
         values = np.asarray(utterance)
         if values.ndim == 1:
+            if rate is None:
+                raise ValueError(NO_RATE)
             samples = as_samples(values, full_scale)
             problem = scale_problem(samples)
             if problem is not None:
@@ -314,7 +335,7 @@ class Recognizer:
         *,
         words: bool | None = None,
         pause: float | None = PAUSE_SECONDS,
-        rate: int = RATE_HZ,
+        rate: int | None = None,
         full_scale: float = FULL_SCALE,
     ) -> RecognitionStream:
         """Return a stream that recognises sound while it arrives.
@@ -331,15 +352,13 @@ class Recognizer:
             Seconds of silence after which the tokens before it are final. None: tokens are final when all paths of the
             search agree on them.
         rate, full_scale
-            As in `recognize`.
+            As in `recognize`; a stream of frames needs no rate.
 
         Returns
         -------
         RecognitionStream
             A stream at the start of its input.
         """
-        if not isinstance(self.model, ESNClassifier):
-            raise ValueError(f"a {type(self.model).__name__} cannot stream; fit a single ESNClassifier to stream")
         decoder = self._decoder(words)
         return RecognitionStream(
             self.model.stream(warm_up="cold"),
@@ -424,7 +443,7 @@ def _restored(tensors: dict[str, Array], facts: Facts) -> Recognizer:
     """Return the recogniser of a file's content, or raise an error of the usual kinds where something does not fit."""
     network = {name.removeprefix(NETWORK_PREFIX): v for name, v in tensors.items() if name.startswith(NETWORK_PREFIX)}
     model = estimator_of(restore_network(network, facts["model"]))
-    if not isinstance(model, (ESNClassifier, DeepESNClassifier)):
+    if not isinstance(model, StateClassifier):
         raise ValueError(f"a network of the kind {type(model).__name__}")
     phones, words, recipe = restore_tasks(tensors, facts)
     return Recognizer(model, phones, words, recipe)

@@ -31,6 +31,7 @@ from echolearn.streams._estimator import ClassifierStream
 from echolearn.validation import Array
 
 PAUSE_SECONDS = 0.5  # of silence
+NO_RATE = "samples do not say how many there are per second; give rate=16000, or the rate at which they were recorded"
 PAUSE_GRID_FRAMES = 10  # between two looks for a pause
 _MAX_TEXT_TOKENS = 1000  # without a pause
 _SCALE_CHECK_SAMPLES = 2 * RATE_HZ  # after which their scale is looked at
@@ -67,12 +68,12 @@ class RecognitionStream:
         *,
         inputs: int,
         pause: float | None = PAUSE_SECONDS,
-        rate: int = RATE_HZ,
+        rate: int | None = None,
         full_scale: float = FULL_SCALE,
     ) -> None:
         self._network, self._recipe, self._decoder = network, recipe, decoder
         self._features, self._inputs = recipe.stream(), inputs
-        self._resampler, self._full_scale = Resampler(rate), full_scale
+        self._resampler, self._full_scale = None if rate is None else Resampler(rate), full_scale
         self._search = StreamSearch(decoder.search(), list(silent_states), pause_frames(pause))
         self._segment: deque[Token] = deque(maxlen=_MAX_TEXT_TOKENS)
         self._first_samples, self._scale_checked = np.empty(0, dtype=np.float32), False
@@ -94,6 +95,8 @@ class RecognitionStream:
         self._check_open()
         if not self._recipe.audio:
             raise ValueError(f"this recogniser takes frames ({self._recipe.describe()}); use push_frames")
+        if self._resampler is None:
+            raise ValueError(NO_RATE)
         values = as_samples(samples, self._full_scale)
         self._check_scale(values)
         return self._update(self._features.push_samples(self._resampler.push(values)))
@@ -128,7 +131,7 @@ class RecognitionStream:
         """End the stream and return an `Update` with the remaining tokens, all of which are final."""
         self._check_open()
         self._ended = True
-        if self._recipe.audio:
+        if self._resampler is not None and self._recipe.audio:
             rows = self._features.push_samples(self._resampler.finish())
             rows = np.concatenate([rows, self._features.finish()])
         else:

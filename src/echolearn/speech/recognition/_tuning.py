@@ -5,14 +5,19 @@ Never give the test part to a function of this module.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
 
 from echolearn.display.progress import StageProgress
+from echolearn.modelfile.atomic import write_atomically
+from echolearn.modelfile.snapshot import fingerprint
+from echolearn.modelfile.values import as_finite
 from echolearn.speech._phone_set import SILENCES, PhoneMap, fold
 from echolearn.speech._scoring import Evaluation, align_tokens, evaluate
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
@@ -68,13 +73,15 @@ def tune_phones(
     phone_map: PhoneMap | None = None,
     choices: Mapping[str, Sequence[float]] = WEIGHT_CHOICES,
     progress: StageProgress | None = None,
+    record: Path | None = None,
 ) -> tuple[Decoder, float]:
-    """Return the decoder with the weights of the smallest phone error, and this error."""
+    """Return the decoder with the weights of the smallest phone error, and this error; record: the file of `Trials`."""
 
     def error(recognised: Hypotheses) -> float:
         return evaluate_phones(references, recognised, phone_map=phone_map).total.error_rate
 
-    return tune(decoder, error, probabilities, choices=choices, progress=progress)
+    trials = Trials.of(record, decoder, references, probabilities, phone_map)
+    return tune(decoder, error, probabilities, choices=choices, progress=progress, trials=trials)
 
 
 def tune_words(
@@ -83,13 +90,51 @@ def tune_words(
     probabilities: Mapping[str, Array],
     *,
     progress: StageProgress | None = None,
+    record: Path | None = None,
 ) -> tuple[Decoder, float]:
-    """Return the decoder with the weights of the smallest word error, and this error."""
+    """Return the decoder with the weights of the smallest word error, and this error; record: the file of `Trials`."""
 
     def error(recognised: Hypotheses) -> float:
         return evaluate_words(references, recognised).total.error_rate
 
-    return tune(decoder, error, probabilities, progress=progress)
+    trials = Trials.of(record, decoder, references, probabilities)
+    return tune(decoder, error, probabilities, progress=progress, trials=trials)
+
+
+@dataclass
+class Trials:
+    """The errors of all weights that a search has tried, by their text: none is decoded twice.
+
+    They are kept in a file, if there is one, so that a search that was stopped resumes. A file about other data, or a
+    damaged one, is replaced.
+    """
+
+    path: Path | None = None
+    about: str = ""
+    errors: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, path: Path | None, decoder: Decoder, *data: object) -> Trials:
+        """Return the trials of a file, or none, if they are of this decoder and these data."""
+        if path is None:
+            return cls()
+        about = fingerprint(decoder.graph, decoder.priors, *data)
+        try:
+            found = json.loads(path.read_bytes())
+            errors = {str(weights): as_finite(error) for weights, error in found["errors"].items()}
+            return cls(path, about, errors if found["about"] == about else {})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return cls(path, about)
+
+    def error(self, weights: DecodingWeights, measured: Callable[[], float]) -> float:
+        """Return the error with these weights; it is measured if it is not known."""
+        key = repr(weights)
+        if key not in self.errors:
+            self.errors[key] = float(measured())
+            if self.path is not None:
+                content = {"about": self.about, "errors": self.errors}
+                write_atomically(self.path, json.dumps(content, indent=1).encode())
+        return self.errors[key]
 
 
 def tune(
@@ -99,15 +144,18 @@ def tune(
     *,
     choices: Mapping[str, Sequence[float]] = WEIGHT_CHOICES,
     progress: StageProgress | None = None,
+    trials: Trials | None = None,
 ) -> tuple[Decoder, float]:
     """Choose the weights of a decoder one after another in two rounds, then the beam; return it and its error.
 
     Of equal errors the first that was tried counts. The beam is the narrowest whose error is not above the widest's.
+    trials: those of a search that was stopped.
     """
+    known = Trials() if trials is None else trials
 
     def error_with(weights: DecodingWeights) -> float:
         trial = replace(decoder, weights=weights)
-        return error({name: trial.decode(P) for name, P in probabilities.items()})
+        return known.error(weights, lambda: error({name: trial.decode(P) for name, P in probabilities.items()}))
 
     best = decoder.weights
     lowest = error_with(best)
