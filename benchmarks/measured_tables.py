@@ -394,3 +394,35 @@ def runtime_frames():
     rows = load("runtime_start")["frames"]
     cells = [[row["way"], f"{row['runtime']:.1f}", f"{row['library']:.1f}"] for row in rows]
     return markdown(["300 units, 39 features, 10 classes", ">runtime, µs", ">library, µs"], cells)
+
+
+@table
+def deep_parts():
+    """Return what each part of the deep network buys; of variants with a common `best_of`, the best one."""
+    groups = {}
+    for row in load("deep_parts").get("rows", []):
+        groups.setdefault(row["variant"], []).append(row)
+    if not groups:
+        return "*Not run yet.*"
+    errors = {name: statistics.mean(row["valid_error"] for row in rows) for name, rows in groups.items()}
+    base, cells = errors.get("base"), []
+    for name, rows in groups.items():
+        first = rows[0]
+        rivals = [other for other, (one, *_) in groups.items() if one["best_of"] and one["best_of"] == first["best_of"]]
+        if rivals and name != min(rivals, key=errors.get):
+            continue
+        chosen = f", the best of {len(rivals)} on valid" if len(rivals) > 1 else ""
+        warned = ", with warnings while learning" if any(row["warnings"] for row in rows) else ""
+        difference = "" if base is None or name == "base" else f"{errors[name] - base:+.2f}".replace("-", "−")
+        seconds = [row["cpu_seconds"] for row in rows]
+        cells.append(
+            [
+                f"{first['label']}{chosen}{warned}",
+                mean_and_spread([row["valid_error"] for row in rows], 2),
+                difference,
+                f"{first['learned_weights']:,}",
+                f"{statistics.mean(row['epochs'] for row in rows):g}",
+                "–" if None in seconds else f"{statistics.mean(seconds):.0f}",
+            ]
+        )
+    return markdown(["", ">valid %", ">against the base", ">learned weights", ">epochs", ">processor seconds"], cells)
