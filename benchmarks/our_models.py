@@ -11,6 +11,7 @@ import numpy as np
 from echolearn import DeepESNClassifier
 from echolearn.speech import (
     normalised,
+    speaker_maps,
     time_masks,
     usual_deviations,
     vocal_tract_warps,
@@ -25,14 +26,15 @@ def train(data, settings, core_seconds, seed):
     """Train one network; return its answers and facts.
 
     data: {"train": (cepstra, labels), "valid": (cepstra, labels)}, lists of (frames, 13) and of (frames,). settings:
-    parameters of `DeepESNClassifier`, and `spread` of the warps and `masked` steps. core_seconds is not used. Returns
-    probabilities(cepstra), from a list of (frames, 13) to a list of (frames, classes), and a dict of facts.
+    parameters of `DeepESNClassifier`, `spread` of the warps, `maps`, the spread of speakers' maps, and `masked` steps.
+    core_seconds is not used. Returns probabilities(cepstra), from a list of (frames, 13) to a list of (frames, classes),
+    and a dict of facts.
     """
     own = dict(settings)
-    spread, masked = own.pop("spread", 0.0), own.pop("masked", 0)
+    changes = [own.pop(name, 0.0) for name in ("spread", "maps", "masked")]
     began = time.process_time()
     X, y = data["train"]
-    model = DeepESNClassifier(**own, augment=augmentation(X, spread, masked), random_state=seed)
+    model = DeepESNClassifier(**own, augment=augmentation(X, *changes), random_state=seed)
     model.fit(prepared(X), y)
     seconds = time.process_time() - began
     n_out = 1 + max(int(labels.max()) for labels in y)
@@ -50,9 +52,10 @@ def train(data, settings, core_seconds, seed):
     return answers, {"process_seconds": seconds, "epochs": len(model.history_), "weights": int(weights)}
 
 
-def augmentation(cepstra, spread, masked):
+def augmentation(cepstra, spread, maps, masked):
     """Return the function that changes an utterance anew in every epoch, or None."""
     steps = [vocal_tract_warps(spread, usual_deviations(cepstra), **BAND)] if spread else []
+    steps += [speaker_maps(maps)] if maps else []
     steps += [time_masks(2, masked)] if masked else []
 
     def changed(x, rng):

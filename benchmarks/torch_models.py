@@ -35,6 +35,7 @@ DEFAULTS = {
     "average": 0.0,  # decay per step of the averaged weights; 0 uses the weights as they are
     "smoothing": 0.0,  # of the labels
     "warp": 0.0,  # spread of the vocal-tract warps that every utterance gets anew in every epoch
+    "maps": 0.0,  # spread of the random matrices by which an utterance is multiplied, as by `speaker_maps`
     "mask_frames": 0,  # longest stretch of frames that is set to zero, two per utterance
     "muon": 0.0,  # step size of Muon for the matrices of the blocks; 0: AdamW for all weights
 }
@@ -184,15 +185,15 @@ def prepared(cepstra):
 
 
 class Warped:
-    """Training utterances, each warped by a random factor of its own whenever they are drawn.
+    """Training utterances, each warped by a random factor, and mapped by a random matrix, whenever they are drawn.
 
     Differences over time are linear, so a warp of the 13 cepstra is the same matrix on their differences; those are
     computed once. A draw of all utterances takes a twentieth of the seconds of an epoch.
     """
 
-    def __init__(self, cepstra, spread, rng):
+    def __init__(self, cepstra, spread, rng, maps=0.0):
         self.frames = [torch.from_numpy(with_differences(c)).view(-1, 3, CEPSTRA) for c in cepstra]
-        self.rng = rng
+        self.rng, self.maps = rng, maps
         factors = (1 + spread) ** np.linspace(-1, 1, FACTOR_STEPS)
         self.matrices = [torch.from_numpy(warp_matrix(f, **FILTER_BANK).T.astype(np.float32)) for f in factors]
 
@@ -202,11 +203,19 @@ class Warped:
         return [self.warped(i, k) for i, k in enumerate(factors.tolist())]
 
     def warped(self, i, k):
-        """Return the features of an utterance under one warp."""
-        x = (self.frames[i] @ self.matrices[k]).flatten(1)
-        deviation, mean = torch.std_mean(x, dim=0, correction=0)
-        x = (x - mean) / deviation.clamp_min(1e-5)
+        """Return the features of an utterance under one warp, and a new map."""
+        x = scaled((self.frames[i] @ self.matrices[k]).flatten(1))
+        if self.maps:
+            noise = self.rng.standard_normal((CEPSTRA, CEPSTRA), dtype=np.float32) / np.float32(CEPSTRA**0.5)
+            matrix = torch.eye(CEPSTRA) + self.maps * torch.from_numpy(noise)
+            x = scaled((x.view(-1, 3, CEPSTRA) @ matrix).flatten(1))
         return torch.cat([torch.cat([x[:1], x[:-1]]), x, torch.cat([x[1:], x[-1:]])], dim=1)
+
+
+def scaled(x):
+    """Return columns of zero mean and unit deviation."""
+    deviation, mean = torch.std_mean(x, dim=0, correction=0)
+    return (x - mean) / deviation.clamp_min(1e-5)
 
 
 def batches(X, y, size, rng=None):
@@ -353,7 +362,8 @@ def train(data, settings, core_seconds, seed=0):
     y = {part: [torch.from_numpy(np.asarray(labels, np.int64)) for labels in data[part][1]] for part in data}
     held_out = list(batches(prepared(data["valid"][0]), y["valid"], 32))
     clock = Clock()
-    augmented = Warped(data["train"][0], settings["warp"], rng) if settings["warp"] else None
+    changed = settings["warp"] or settings["maps"]
+    augmented = Warped(data["train"][0], settings["warp"], rng, settings["maps"]) if changed else None
     X = augmented.draw() if augmented else prepared(data["train"][0])
     network = network_of(settings, X[0].shape[1], n_out, seed)
     optimizers = optimizers_of(network, settings)

@@ -24,11 +24,11 @@ def test_inputs_are_normalised_with_differences_and_context() -> None:
     np.testing.assert_array_equal(x[1:, :39], x[:-1, 39:78])
 
 
-def test_warps_and_masks_are_drawn_with_the_generator() -> None:
+def test_warps_maps_and_masks_are_drawn_with_the_generator() -> None:
     cepstra = speech(3)[0]
     (x, *_) = prepared(cepstra)
-    assert augmentation(cepstra, 0.0, 0) is None
-    changed = augmentation(cepstra, 0.1, 5)
+    assert augmentation(cepstra, 0.0, 0.0, 0) is None
+    changed = augmentation(cepstra, 0.1, 0.2, 5)
     one, again, other = (changed(x, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, again)
     assert one.shape == x.shape
@@ -37,7 +37,7 @@ def test_warps_and_masks_are_drawn_with_the_generator() -> None:
 
 def test_training_returns_probabilities_of_all_classes_and_its_seconds() -> None:
     data = {"train": speech(12), "valid": speech(4, seed=1)}
-    settings = {"units": 8, "layers": 2, "epochs": 3, "spread": 0.1, "masked": 3}
+    settings = {"units": 8, "layers": 2, "epochs": 3, "spread": 0.1, "maps": 0.2, "masked": 3}
     answers, facts = train(data, settings, 1.0, 0)
     P = answers(data["valid"][0])
     assert [p.shape for p in P] == [(len(x), 3) for x in data["valid"][0]]

@@ -7,6 +7,7 @@ import pytest
 
 from echolearn.speech import (
     normalised,
+    speaker_maps,
     time_masks,
     usual_deviations,
     vocal_tract_warps,
@@ -158,6 +159,18 @@ def test_warps_without_spread_change_nothing_and_others_something() -> None:
     assert np.abs(warped - x).max() > 0.05
     with pytest.raises(ValueError, match="spread is -1"):
         vocal_tract_warps(-1, deviations)
+
+
+def test_a_map_is_one_matrix_for_all_frames_and_their_differences() -> None:
+    x = features(utterance())
+    np.testing.assert_allclose(speaker_maps(0.0)(x, np.random.default_rng(0)), x, atol=1e-5)
+    for seed in range(5):
+        matrix = np.eye(13) + 0.3 * np.random.default_rng(seed).standard_normal((13, 13)) / np.sqrt(13)
+        mapped = np.hstack([block @ matrix for block in np.hsplit(x[:, 39:78].astype(np.float64), 3)])
+        expected = with_context((mapped - mapped.mean(axis=0)) / mapped.std(axis=0))
+        np.testing.assert_allclose(speaker_maps(0.3)(x, np.random.default_rng(seed)), expected, atol=1e-4)
+    with pytest.raises(ValueError, match="spread is -1"):
+        speaker_maps(-1)
 
 
 def test_usual_deviations_are_the_root_of_the_mean_variance() -> None:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from echolearn.speech._alignment import align, boundary_errors
     from echolearn.speech._audio import read_audio, read_channels
     from echolearn.speech._augmentation import (
+        speaker_maps,
         time_masks,
         usual_deviations,
         vocal_tract_warps,
@@ -38,6 +39,7 @@ __all__ = [
     "read_labels",
     "read_mlf",
     "read_phn",
+    "speaker_maps",
     "time_masks",
     "usual_deviations",
     "vocal_tract_warps",
@@ -54,7 +56,14 @@ __getattr__, __dir__ = names_at_first_use(
     {
         "_alignment": ("align", "boundary_errors"),
         "_audio": ("read_audio", "read_channels"),
-        "_augmentation": ("time_masks", "usual_deviations", "vocal_tract_warps", "warp_matrix", "warped_copies"),
+        "_augmentation": (
+            "speaker_maps",
+            "time_masks",
+            "usual_deviations",
+            "vocal_tract_warps",
+            "warp_matrix",
+            "warped_copies",
+        ),
         "_corpus": ("Corpus", "open_corpus"),
         "_features": ("mfcc", "normalised", "with_context", "with_differences"),
         "_labels": ("Segment", "read_labels", "read_mlf", "read_phn", "write_mlf"),

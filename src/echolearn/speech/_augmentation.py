@@ -218,6 +218,44 @@ def vocal_tract_warps(
     return warp
 
 
+def speaker_maps(spread: float = 0.2, *, context: int = CONTEXT_FRAMES) -> Augment:
+    """Return a function for `augment=` that multiplies the cepstra of an utterance by a random matrix near 1.
+
+    Differences between speakers are largely linear in cepstra; a warp is one of them. The matrix is the same for the
+    cepstra and their differences in all frames.
+
+    Parameters
+    ----------
+    spread : float, default=0.2
+        The matrix is ``1 + spread G / sqrt(n)`` for n cepstra, and the entries of G are standard normal.
+    context : int, default=3
+        The number of frames that stand side by side in a row, as in `with_context`.
+
+    Returns
+    -------
+    callable
+        From features (n_frames, 39 context), normalised per utterance, and a generator, to mapped ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> other = speaker_maps(0.2)
+    >>> other(np.random.default_rng(0).standard_normal((30, 117)), np.random.default_rng(1)).shape
+    (30, 117)
+    """
+    if not 0 <= spread < np.inf:
+        raise ValueError(f"spread is {spread}, expected 0 or more, such as 0.2")
+
+    def change(x: Array, rng: np.random.Generator) -> Array:
+        middle = np.hsplit(np.asarray(x, np.float32), context)[context // 2]
+        blocks = middle.reshape(len(x), 3, -1)
+        n = blocks.shape[2]
+        matrix = np.eye(n) + spread * rng.standard_normal((n, n)) / np.sqrt(n)
+        return with_context(normalised((blocks @ matrix.astype(np.float32)).reshape(len(x), -1)), context)
+
+    return change
+
+
 def usual_deviations(cepstra: Sequence[Frames]) -> Array:
     """Return the standard deviation of cepstra and their differences within an utterance, for `vocal_tract_warps`.
 
