@@ -27,8 +27,8 @@ def train(data, settings, core_seconds, seed):
 
     data: {"train": (cepstra, labels), "valid": (cepstra, labels)}, lists of (frames, 13) and of (frames,). settings:
     parameters of `DeepESNClassifier`, `spread` of the warps, `maps`, the spread of speakers' maps, and `masked` steps.
-    core_seconds is not used. Returns probabilities(cepstra), from a list of (frames, 13) to a list of (frames, classes),
-    and a dict of facts.
+    core_seconds is not used. Returns a dict of facts, and before it probabilities(cepstra), from a list of (frames, 13)
+    to a list of (frames, classes).
     """
     own = dict(settings)
     changes = [own.pop(name, 0.0) for name in ("spread", "maps", "masked")]
