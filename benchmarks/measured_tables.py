@@ -326,10 +326,11 @@ def speech_page():
 
 @table
 def export_loss():
-    """Return the frame errors of one network in whole numbers."""
+    """Return the frame errors of two networks in whole numbers."""
     rows = load("export_loss")["rows"]
     cells = [
         [
+            row["network"],
             row["numbers"] if row["numbers"] == "Python" else f"C, {row['numbers']}",
             f"{row['valid_error']:.2f}",
             f"{row['changed']:.2f}",
@@ -337,7 +338,7 @@ def export_loss():
         ]
         for row in rows
     ]
-    return markdown(["", ">frame error on valid, %", ">labels changed, %", ">constants, kB"], cells)
+    return markdown(["", "", ">frame error on valid, %", ">labels changed, %", ">constants, kB"], cells)
 
 
 @table
