@@ -82,7 +82,7 @@ def dropout_for(params: Parameters, weights: int, train: Dataset) -> float:
     if train.weights is None:
         targets = train.frames if train.per_step else len(train.X)
     else:
-        targets = sum(np.count_nonzero(w) for w in train.weights)
+        targets = sum(int(np.count_nonzero(w)) for w in train.weights)
     return min(MAX_DROPOUT, DROPOUT_PER_ROOT * float(np.sqrt(weights / targets)))
 
 
