@@ -256,6 +256,60 @@ def defaults_goals():
     return markdown(["", "goal", "seen", "met"], cells)
 
 
+def _deep_tasks():
+    """Return the rows of deep_tasks.json of one layer and of several, by task."""
+    found = {}
+    for row in load("deep_tasks")["rows"]:
+        several = row["method"].startswith("Deep")
+        found.setdefault(row["task"], {False: [], True: []})[several].append(row)
+    return found
+
+
+def _both_sides(sides, key, form):
+    """Return the medians of one layer and of several with their range, the better one in bold."""
+    values = [[row[key] for row in sides[several]] for several in (False, True)]
+    middles = [statistics.median(some) for some in values]
+    texts = []
+    for some, middle in zip(values, middles, strict=True):
+        text, low, high = (form(value) for value in (middle, min(some), max(some)))
+        bold = f"**{text}**" if middle == min(middles) else text
+        texts.append(bold + ("" if low == high else f" ({low} to {high})"))
+    return texts
+
+
+def _processor_seconds(sides):
+    return [f"{statistics.median(row['processor_seconds'] for row in sides[s]):.0f}" for s in (False, True)]
+
+
+@table
+def deep_signs():
+    """Return one layer beside several where a label is the sign of a product with an input some steps before."""
+    cells = []
+    for task, sides in _deep_tasks().items():
+        if "error_where_known" not in sides[True][0]:
+            continue
+        delay = re.search(r"t-(\d+)", task)[1]
+        errors = [_both_sides(sides, key, "{:.2f}".format) for key in ("error", "error_where_known")]
+        cells.append([delay, *errors[0], *errors[1], *_processor_seconds(sides)])
+    heads = [
+        *(">d", ">one layer, wrong %", ">several layers", ">one layer, wrong % after d steps", ">several layers"),
+        *(">one layer, s", ">several layers, s"),
+    ]
+    return markdown(heads, cells)
+
+
+@table
+def deep_tasks():
+    """Return one layer beside several on the other tasks."""
+    cells = []
+    for task, sides in _deep_tasks().items():
+        if "error_where_known" not in sides[True][0]:
+            measure = sides[True][0]["measure"].replace("-", "−")
+            errors = _both_sides(sides, "error", "{:.1f}".format if "%" in measure else "{:.2g}".format)
+            cells.append([task, measure, *errors, *_processor_seconds(sides)])
+    return markdown(["", "measure", ">one layer", ">several layers", ">one layer, s", ">several layers, s"], cells)
+
+
 @table
 def export_speed():
     """Return what a frame costs in every place that a model can be exported to."""
