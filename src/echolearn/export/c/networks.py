@@ -6,7 +6,6 @@ A step leads from the inputs in s->x1 to the outputs in s->y.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -118,28 +117,6 @@ EXPRESSIONS = {
     "relu": "z[i] < 0 ? 0 : z[i]",
     "identity": "z[i]",
 }
-
-
-class NetworkCode(Protocol):
-    """What a header needs of a network, in the order in which constants and fields are added."""
-
-    def step(self) -> str:
-        """Return the statements of one step; constants and fields that they use are added."""
-
-    def add_work_space(self) -> None:
-        """Add the fields that nothing outside of a step reads."""
-
-    def functions(self) -> list[str]:
-        """Return the functions that the statements of a step call."""
-
-    def begin(self, word: str, end: Resumption | None) -> str:
-        """Return what sets the states before a sequence; end: where the training series ended; word: for names."""
-
-
-def network_code(draft: Draft) -> NetworkCode:
-    """Return what writes the network of a plan."""
-    network = draft.plan.network
-    return DeepCode(draft, network) if isinstance(network, Deep) else LayerCode(draft, network)
 
 
 @dataclass
@@ -332,3 +309,12 @@ class DeepCode:
     def begin(self, word: str, end: Resumption | None) -> str:
         """Return what sets the states."""
         return self.draft.set_field("h", np.zeros(self.deep.units) if end is None else end.state, f"{word}_h")
+
+
+NetworkCode = LayerCode | DeepCode
+
+
+def network_code(draft: Draft) -> NetworkCode:
+    """Return what writes the network of a plan."""
+    network = draft.plan.network
+    return DeepCode(draft, network) if isinstance(network, Deep) else LayerCode(draft, network)
