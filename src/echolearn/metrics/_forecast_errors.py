@@ -59,7 +59,8 @@ def valid_time(
     check_positive("threshold", threshold)
     factor = check_positive("dt", dt) * check_positive("lyapunov", lyapunov)
     many, errors = _errors(true, predicted, scale)
-    times = np.array([valid_steps(of_forecast, threshold) for of_forecast in errors]) * factor
+    steps = [int(wrong.argmax()) if (wrong := e >= threshold).any() else len(e) for e in errors]
+    times = np.array(steps) * factor
     return times if many else float(times[0])
 
 
@@ -68,12 +69,6 @@ def step_errors(true: Array, predicted: Array, scale: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         errors = np.sqrt((((predicted - true) / scale) ** 2).mean(axis=-1))
     return np.where(np.isfinite(errors), errors, np.inf)
-
-
-def valid_steps(errors: Array, threshold: float) -> int:
-    """Return the number of steps before the first whose error reaches the threshold."""
-    wrong = errors >= threshold
-    return int(wrong.argmax()) if wrong.any() else len(errors)
 
 
 def _pairs(true: object, predicted: object) -> tuple[bool, list[tuple[Array, Array]]]:

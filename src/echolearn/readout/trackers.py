@@ -163,7 +163,8 @@ class ExactMiniBatches:
             if every == 1:
                 return seen, statistics_of(seen.H_c, seen.T, data.n_out, product, w=seen.w)
             rows = np.flatnonzero(seen.steps() % every == first)
-            some = statistics_of(seen.H_c[rows], seen.T[rows], data.n_out, product, w=_taken(seen.w, rows))
+            w = None if seen.w is None else seen.w[rows]
+            some = statistics_of(seen.H_c[rows], seen.T[rows], data.n_out, product, w=w)
             return seen, some.stand_for(len(seen.T) if seen.w is None else float(seen.w.sum()))
 
         return self.data.executor.keep(self.data, see, parts)
@@ -197,10 +198,6 @@ class ExactMiniBatches:
         if "G" in tensors:
             self.statistics = Statistics(tensors["G"], tensors["Q"], float(facts["tt"]), float(facts["n"]))
         self.U, self.age = tensors.get("U"), int(facts.get("age", 0))  # older checkpoints have no age
-
-
-def _taken(w: Array | None, rows: Array) -> Array | None:
-    return None if w is None else w[rows]
 
 
 def fade_in(statistics: Statistics, batch: Statistics, share: float) -> Statistics:

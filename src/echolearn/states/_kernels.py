@@ -105,7 +105,7 @@ def forward_many(
     keep_F: bool,
 ) -> None:
     """Compute what `forward_few` does; matrix: W_rec as CSR. Without `keep_F`, F is not kept and may be H."""
-    L = lanes_for(len(h0), a.dtype.itemsize)
+    L = lanes_for(len(h0))
     leaks, starts, z = np.repeat(a, L), _tiles(h0, L), np.empty(len(a) * L, a.dtype)
     loops.forward_many((0,) * L, *matrix, leaks, code, active, offsets, stride, starts, F, H, keep_F, z)
 
@@ -160,7 +160,7 @@ def backward_many(
     ahead (2, B, N): (1 - a) delta and Z, on entry of the step after the last one, on return of the first step. Returns
     dE/dW_rec in CSR order, and dE/da.
     """
-    N, L = len(a), lanes_for(len(h0), a.dtype.itemsize)
+    N, L = len(a), lanes_for(len(h0))
     leaks, starts, deltas, Zs = np.repeat(a, L), _tiles(h0, L), _tiles(ahead[0], L), _tiles(ahead[1], L)
     tiles = np.empty((2 * steps_at_once(L) + 2, N * L), a.dtype)
     sums = np.zeros(len(matrices[1])), np.zeros(N * L)
@@ -170,11 +170,8 @@ def backward_many(
     return sums[0], sums[1].reshape(N, L).sum(axis=1)
 
 
-def lanes_for(sequences: int, itemsize: int) -> int:
-    """Return how many sequences run in parallel, of so many with numbers of `itemsize` bytes: 4, 8 or 16.
-
-    Lanes without a sequence take as long as others; so tiles are as narrow as the sequences allow for.
-    """
+def lanes_for(sequences: int) -> int:
+    """Return how many of so many sequences run in parallel; lanes without one take as long as others, so few."""
     return next((lanes for lanes in TILE_LANES if sequences <= lanes), TILE_LANES[-1])
 
 

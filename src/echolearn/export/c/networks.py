@@ -15,7 +15,6 @@ from echolearn.export.c.weights import (
     MAX_WEIGHTS,
     UNITS_PER_GROUP,
     in_groups,
-    is_rather_dense,
     padded,
     quantize_entries,
     quantize_rows,
@@ -106,11 +105,6 @@ def function(signature: str, body: str) -> str:
     return f"static inline {signature}\n{{\n{body}}}\n"
 
 
-def indented(statements: str) -> str:
-    """Return statements one level deeper."""
-    return "".join(f"    {line}\n" for line in statements.splitlines())
-
-
 EXPRESSIONS = {
     "tanh": "$N_tanh(z[i])",
     "sigmoid": "($R)0.5 + ($R)0.5 * $N_tanh(z[i])",
@@ -165,7 +159,7 @@ class LayerCode:
         draft, W_rec = self.draft, self.layer.W_rec
         if len(W_rec.data) == 0:
             return ""
-        if is_rather_dense(W_rec):
+        if 2 * len(W_rec.data) > self.layer.units**2:  # places would take more than the zeros do
             return draft.product("W_rec1", W_rec.dense().T, "s->h1", "s->z", rounded=states)
         groups = in_groups(W_rec)
         count = len(groups.start) - 1
@@ -255,7 +249,7 @@ class DeepCode:
             "LAYERS": str(self.layers),
             "UNITS": str(C),
             "OUTPUTS": str(deep.n_out),
-            "FIRST": indented(first),
+            "FIRST": "".join(f"    {line}\n" for line in first.splitlines()),
             "READOUT": readout.rstrip("\n"),
             "INTERCEPT": intercept,
             "b_0": b_0,
