@@ -52,7 +52,7 @@ RESERVOIR_RULES: dict[str, Rule] = {
         f"{_TOPOLOGY_NAME.expected}, or a square matrix of finite numbers",
     ),
     "input_scaling": Rule(
-        lambda v: POSITIVE.allows(v) or (is_list(v) and all(map(NON_NEGATIVE.allows, v)) and any(x > 0 for x in v)),
+        lambda v: POSITIVE.allows(v) or (is_list(v) and all(map(NON_NEGATIVE.allows, v)) and any(map(bool, v))),
         f"a number > 0, at most {MAX_NUMBER:g}, or a list of such numbers (some may be 0), one per feature",
     ),
     "bias_scaling": NON_NEGATIVE,
