@@ -292,12 +292,7 @@ class ClusterExecutor:
         return copies[name]
 
     def submit(
-        self,
-        name: str,
-        function: Callable[..., object],
-        *arguments: object,
-        slot: str | None = None,
-        priority: int = 0,
+        self, name: str, function: Callable[..., object], *arguments: object, slot: str | None = None, priority: int = 0
     ) -> Future:
         """Submit a task under a name of its own; slot: the worker that should do it, if it is there."""
         import dask

@@ -591,14 +591,7 @@ class ESNClassifier(StepClassifier):
             settings, data = open_fit(self, X, y, lengths, rule=rule, sample_weight=sample_weight)
             codec, weighing = label_encoding(data, rule)
             model, interrupted = fit_model(
-                self,
-                settings,
-                data,
-                codec,
-                weighing,
-                validation=validation,
-                callback=callback,
-                checkpoint=checkpoint,
+                self, settings, data, codec, weighing, validation=validation, callback=callback, checkpoint=checkpoint
             )
         return self._adopt(model, interrupted)
 

@@ -7,12 +7,4 @@ with which data.
 from echolearn.metrics._forecast_errors import valid_time
 from echolearn.metrics._scorers import SCORERS, cross_val_predict, joined, nrmse, permutation_importance, scorer
 
-__all__ = [
-    "SCORERS",
-    "cross_val_predict",
-    "joined",
-    "nrmse",
-    "permutation_importance",
-    "scorer",
-    "valid_time",
-]
+__all__ = ["SCORERS", "cross_val_predict", "joined", "nrmse", "permutation_importance", "scorer", "valid_time"]

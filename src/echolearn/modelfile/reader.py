@@ -16,16 +16,7 @@ from typing import TypeGuard
 import numpy as np
 
 from echolearn.exceptions import ModelFileError
-from echolearn.modelfile.layout import (
-    DTYPES,
-    FORMAT_VERSION,
-    HEADER_LIMIT,
-    Check,
-    Checksum,
-    Entry,
-    Facts,
-    as_bytes,
-)
+from echolearn.modelfile.layout import DTYPES, FORMAT_VERSION, HEADER_LIMIT, Check, Checksum, Entry, Facts, as_bytes
 from echolearn.modelfile.values import from_json, parse_json
 from echolearn.validation import Array
 

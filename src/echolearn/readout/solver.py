@@ -219,13 +219,7 @@ def chosen_ridge(s: Statistics, ridge: Ridge, held_out: Statistics | None = None
     return choose_ridge(s, ridge(s.mean_diagonal), intercept=True, held_out=held_out)[0]
 
 
-def _ridge_of_sample(
-    rows: Rows,
-    ridge: Ridge,
-    data: Dataset,
-    view: ReadoutView,
-    held_out: Rows | None = None,
-) -> float:
+def _ridge_of_sample(rows: Rows, ridge: Ridge, data: Dataset, view: ReadoutView, held_out: Rows | None = None) -> float:
     """Return the same as `chosen_ridge`, from samples of rows (H_c, T, w)."""
     if not callable(ridge):
         return ridge

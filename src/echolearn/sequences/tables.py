@@ -180,12 +180,7 @@ def _one(X: pd.DataFrame) -> Unpacked:
             InputWarning,
         )
     return Unpacked(
-        table_values(X)[order],
-        TableForm([order], X.index, one=True),
-        X,
-        table=True,
-        timed=dates,
-        irregular=irregular,
+        table_values(X)[order], TableForm([order], X.index, one=True), X, table=True, timed=dates, irregular=irregular
     )
 
 

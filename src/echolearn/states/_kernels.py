@@ -73,15 +73,7 @@ def padded_positions(W_rec: sparse.csr_array) -> tuple[Array, Array]:
 
 
 def forward_few(
-    matrix: tuple[Array, Array],
-    a: Array,
-    code: int,
-    *,
-    active: Array,
-    offsets: Array,
-    h0: Array,
-    F: Array,
-    H: Array,
+    matrix: tuple[Array, Array], a: Array, code: int, *, active: Array, offsets: Array, h0: Array, F: Array, H: Array
 ) -> None:
     """Compute eq. 1 with leak: h_t = (1 - a) h_{t-1} + a f(z_t), z_t = drive_t + W_rec h_{t-1}.
 

@@ -25,10 +25,7 @@ class PipelineStream:
     """
 
     def __init__(
-        self,
-        transformers: Sequence[BaseEstimator],
-        network: EstimatorStream,
-        feature_names: Array | None = None,
+        self, transformers: Sequence[BaseEstimator], network: EstimatorStream, feature_names: Array | None = None
     ):
         self._transformers, self.network, self.feature_names = transformers, network, feature_names
         self._elementwise = all(TRANSFORMERS[type(transformer).__name__].elementwise for transformer in transformers)

@@ -258,11 +258,7 @@ def _first_error(objective: Objective[Snapshot]) -> float:
 
 
 def _try_epoch(
-    objective: Objective[Snapshot],
-    record: Record[Snapshot],
-    schedule: Schedule,
-    rng: np.random.Generator,
-    pause: Pause,
+    objective: Objective[Snapshot], record: Record[Snapshot], schedule: Schedule, rng: np.random.Generator, pause: Pause
 ) -> tuple[dict[str, float], float | None] | None:
     """Return the row of history and the validation error of one epoch, or None if it diverged once too often."""
     while True:

@@ -114,11 +114,7 @@ def read_data_folder(path: str | Path) -> DataFolder:
 
 
 def _table(
-    folder: Path,
-    name: str,
-    present: set[str],
-    problems: list[Problem],
-    parse: Callable[[Path, int, str], Value],
+    folder: Path, name: str, present: set[str], problems: list[Problem], parse: Callable[[Path, int, str], Value]
 ) -> dict[str, Value]:
     """Return a table of the folder, {} if it is not there; what is wrong is added to the problems."""
     values: dict[str, Value] = {}
