@@ -247,10 +247,7 @@ def open_data(
     rule: TargetRule | None = None,
     sample_weight: object = None,
 ) -> FitData:
-    """Check the sequences, targets and weights that the user gave to `fit`.
-
-    gaps: whether NaN is allowed in X; series: whether there is one target per series; rule: which targets are missing.
-    """
+    """Check what `fit` was given; gaps: whether NaN is allowed in X; series: whether there is one target per series."""
     columns = _ColumnNames()
     with explained_swap_of_fit(X, y):
         if is_remote_source(X):

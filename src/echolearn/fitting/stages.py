@@ -68,10 +68,7 @@ class FitRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FitContext:
-    """The data and settings that all stages share.
-
-    learning: the data in the form from which weights are learned. rng: one generator per purpose.
-    """
+    """The data and settings that all stages share; learning: the data as weights are learned from them."""
 
     settings: NetworkSettings
     split: Split

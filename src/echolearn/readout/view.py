@@ -161,10 +161,7 @@ def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
 
 
 def time_chunks(reservoir: Reservoir, view: ReadoutView, lengths: Array) -> list[slice]:
-    """Return the chunks of time in which a group of sequences is run: a single one, except for one long sequence.
-
-    Each chunk starts in the state in which the one before it ended.
-    """
+    """Return the chunks of time in which a group of sequences is run: several, in order, of one long sequence."""
     frames = frames_at_once(reservoir.N)
     if view.needs_whole_sequences(reservoir) or len(lengths) > 1:
         return [slice(None)]

@@ -353,10 +353,7 @@ def _is_number(text: str | bytes) -> bool:
 
 
 def _repeats(values: Array) -> bool:
-    """Return whether every entry stands in one run of consecutive rows, as the name of a sequence does.
-
-    There are at least two names, and at least two rows of each on average.
-    """
+    """Return whether the entries are names of sequences: each in one run of rows, two rows long on average."""
     texts = [str(entry) for entry in values.flat]
     runs = 1 + sum(a != b for a, b in itertools.pairwise(texts))
     return 2 <= runs <= len(texts) // 2 and len(set(texts)) == runs

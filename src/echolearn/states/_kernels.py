@@ -182,10 +182,7 @@ def _from_tiles(tiles: Array, L: int, B: int) -> Array:
 
 
 class Announcement(event.Listener):
-    """A listener to numba that prints `COMPILING_TEXT` when the first function of echolearn is not in its cache.
-
-    numba reports a compilation only if its cache has no result for it.
-    """
+    """A listener to numba that prints `COMPILING_TEXT` when a function of echolearn is first not in its cache."""
 
     def __init__(self) -> None:
         self.made = False

@@ -193,10 +193,7 @@ def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
 
 
 def read_aligned_features(root: str | Path) -> dict[str, Array]:
-    """Read `feats.scp` and the alignments `ali.scp` or `ali.ark` as the arrays of a feature file.
-
-    `states.txt` beside the data folders names the states; without it their numbers are the names.
-    """
+    """Read `feats.scp` and alignments as the arrays of a feature file; `states.txt`, if there, names the states."""
     root = Path(root)
     problems: list[Problem] = []
     rows: list[tuple[str, str, str, Array, Array]] = []
