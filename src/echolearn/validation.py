@@ -206,7 +206,11 @@ def shown(value: object) -> str:
 
 
 def check_name(name: object, known: Iterable[str], where: str) -> None:
-    """Raise ValueError, from `where` the name was given, with the nearest known name or all, unless it is one."""
+    """Raise ValueError unless `name` is one of `known`.
+
+    The message begins with `where` the name was given, and suggests the nearest known name, or lists all of them where
+    none is near.
+    """
     known = sorted(known)
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"{where}: there is no setting {name!r:.80}; {hint(name, known)}")

@@ -22,7 +22,7 @@ THOUSANDS_NUMBER = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 @dataclass(frozen=True, eq=False)
 class TextTable:
-    """The fields of a CSV file by column, the line of each row, notes on reading it, and columns with 1009,5."""
+    """The fields of a CSV file by column, the line of each row, notes on reading it, and whether commas are decimal."""
 
     path: Path
     names: list[str]

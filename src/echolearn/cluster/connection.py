@@ -116,7 +116,10 @@ def _check(client: Client) -> None:
 
 
 def _on_every_machine(client: Client, function: Callable[..., str], *arguments: str) -> Iterator[tuple[str, str]]:
-    """Yield each process of the cluster with what a function of the standard library returns there, or "none"."""
+    """Yield the name of the scheduler, and of each worker, with what a function of the standard library returns there.
+
+    A missing package gives "none"; a worker that dies in the meantime is left out.
+    """
     missing = importlib.metadata.PackageNotFoundError
     try:
         yield "the scheduler", client.run_on_scheduler(function, *arguments)

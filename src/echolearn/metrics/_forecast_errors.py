@@ -71,8 +71,8 @@ def step_errors(true: Array, predicted: Array, scale: Array) -> Array:
     return np.where(np.isfinite(errors), errors, np.inf)
 
 
-def _pairs(true: object, predicted: object) -> tuple[bool, list[tuple[Array, Array]]]:
-    """Return whether lists were given, and pairs of arrays (steps, dims)."""
+def _errors(true: object, predicted: object, scale: ArrayLike | None) -> tuple[bool, list[Array]]:
+    """Return whether lists were given, and the errors of each forecast in units of the standard deviation."""
     many = isinstance(true, (list, tuple)) and any(np.ndim(entry) > 0 for entry in true)
     if many != (isinstance(predicted, (list, tuple)) and any(np.ndim(entry) > 0 for entry in predicted)):
         raise ValueError("true and predicted must both be arrays, or both lists of arrays.")
@@ -83,19 +83,6 @@ def _pairs(true: object, predicted: object) -> tuple[bool, list[tuple[Array, Arr
     for i, (t, p) in enumerate(pairs):
         if t.shape != p.shape or len(t) == 0:
             raise ValueError(f"forecast {i}: true has the shape {t.shape}, predicted {p.shape}; expected equal ones.")
-    return many, pairs
-
-
-def _rows(values: object) -> Array:
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim not in (1, 2):
-        raise ValueError(f"a series has {array.ndim} dimensions; expected (n_steps,) or (n_steps, n_dims).")
-    return array[:, None] if array.ndim == 1 else array
-
-
-def _errors(true: object, predicted: object, scale: ArrayLike | None) -> tuple[bool, list[Array]]:
-    """Return whether lists were given, and the errors of each forecast in units of the standard deviation."""
-    many, pairs = _pairs(true, predicted)
     if scale is None:
         unit = np.concatenate([t for t, _ in pairs]).std(axis=0)
     else:
@@ -105,3 +92,10 @@ def _errors(true: object, predicted: object, scale: ArrayLike | None) -> tuple[b
     if not (unit > 0).all():
         raise ValueError("the standard deviation of a dimension is 0: give scale=, that of the whole series.")
     return many, [step_errors(t, p, np.asarray(unit)) for t, p in pairs]
+
+
+def _rows(values: object) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim not in (1, 2):
+        raise ValueError(f"a series has {array.ndim} dimensions; expected (n_steps,) or (n_steps, n_dims).")
+    return array[:, None] if array.ndim == 1 else array

@@ -17,7 +17,7 @@ MAX_LEAD_IN_STEPS = 300  # steps of a head, at most, from which its tail continu
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training data, and held-out data that decide; refit: whether the final readouts are fitted to both."""
+    """Training data, and held-out data to choose by; refit: whether the final readouts are fitted to both."""
 
     train: Dataset
     held_out: Dataset | None = None

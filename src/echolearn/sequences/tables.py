@@ -353,7 +353,7 @@ def _is_number(text: str | bytes) -> bool:
 
 
 def _repeats(values: Array) -> bool:
-    """Return whether the entries are names of sequences: each in one run of rows, two rows long on average."""
+    """Return whether entries are like names of sequences: each in one run of rows, at least two on average."""
     texts = [str(entry) for entry in values.flat]
     runs = 1 + sum(a != b for a, b in itertools.pairwise(texts))
     return 2 <= runs <= len(texts) // 2 and len(set(texts)) == runs

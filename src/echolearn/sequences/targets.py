@@ -79,7 +79,7 @@ def _zeros_for_missing(t: object, w: Array) -> object:
 
 
 def open_targets(y: object, given: Sequences, *, missing: bool = False) -> tuple[list[Target], bool]:
-    """Check targets; return one entry per sequence and whether it is per step; missing: whether NaN and None may be."""
+    """Check targets; return an entry per sequence, and whether they are per step; missing: NaN and None are allowed."""
     columns = list(cast("pd.DataFrame", y).columns) if is_table(y) else []
     if len(columns) > 1 and (ids := id_columns(cast("pd.DataFrame", y))):
         rest = [name for name in columns if name not in ids]

@@ -152,7 +152,10 @@ class LayerCode:
         if len(layer.U_inputs):
             text += draft.product("U_inputs1", layer.U_inputs, "s->x1", "s->y", rounded=inputs)
         draft.state.add(draft.real, "y", n_out, "outputs")
-        return text + self._feed_back()
+        if layer.W_fb is not None:
+            softmax = f"    $N_softmax(s->fed, {n_out});\n" if layer.softmax else ""
+            text += f"    $N_copy(s->y, s->fed, {n_out});\n{softmax}"
+        return text
 
     def _recurrent(self, states: tuple[str, str]) -> str:
         """Return the call that adds W_rec h to z."""
@@ -176,12 +179,6 @@ class LayerCode:
 
     def _rounded_states(self) -> str:
         return f"    s->q1_scale = $N_round(s->h1, s->q1, {self.layer.units});\n" if self.draft.whole else ""
-
-    def _feed_back(self) -> str:
-        if self.layer.W_fb is None:
-            return ""
-        softmax = f"    $N_softmax(s->fed, {self.layer.n_out});\n" if self.layer.softmax else ""
-        return f"    $N_copy(s->y, s->fed, {self.layer.n_out});\n{softmax}"
 
     def add_work_space(self) -> None:
         """Add z, and the numbers that are rounded to 16 bits."""
