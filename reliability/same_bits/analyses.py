@@ -31,8 +31,6 @@ def scores(run: Run) -> Any:
     found: dict[str, Any] = {"nrmse": metrics.nrmse(Y, predicted)}
     wave, off = datasets.lorenz(300), datasets.lorenz(300, start=(1.0, 1.0, 1.01))
     found["valid time"] = metrics.valid_time(wave, off, dt=0.02, lyapunov=0.9)
-    found["scaled error"] = metrics.lyapunov_scaled_error(wave, off, lyapunov=0.9, dt=0.02)
-    found["spectrum"] = metrics.spectrum_distance(wave[:, 0], off[:, 0])
     small = new("ESNRegressor", **{**SMALL, "epochs": 1})
     found["folds"] = metrics.cross_val_predict(small, X, Y, cv=3)
     words = FITS["classifier"].fitted()

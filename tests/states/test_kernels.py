@@ -110,7 +110,7 @@ def test_errors_from_ahead_enter_at_the_last_step_and_leave_at_the_first(steps):
 @pytest.mark.parametrize(("sequences", "lanes"), [(1, 4), (4, 4), (5, 8), (8, 8), (9, 16), (16, 16), (40, 16)])
 def test_tiles_are_as_narrow_as_the_sequences_allow_for(sequences, lanes):
     """A mini-batch of eight sequences, in two shares, fills the lanes of its tiles."""
-    assert kernels.lanes_for(sequences, 4) == lanes
+    assert kernels.lanes_for(sequences) == lanes
 
 
 # One line says that the loops are compiled

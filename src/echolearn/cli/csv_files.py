@@ -22,10 +22,7 @@ THOUSANDS_NUMBER = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 @dataclass(frozen=True, eq=False)
 class TextTable:
-    """The fields of a CSV file by column, the line of each row in the file, and notes on how the file was read.
-
-    decimal_commas: of each column, whether its numbers are written as 1009,5.
-    """
+    """The fields of a CSV file by column, the line of each row, notes on reading it, and whether commas are decimal."""
 
     path: Path
     names: list[str]

@@ -89,10 +89,7 @@ PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 
 @dataclass(frozen=True, eq=False)
 class SeriesFile:
-    """One column of a CSV file: its name, its values (NaN: missing), and the dates of its rows, if there are any.
-
-    notes: on how the file was read.
-    """
+    """One column of a CSV file: its name, values (NaN: missing), dates if it has any, and notes on reading it."""
 
     name: str
     values: Array
@@ -134,10 +131,7 @@ def read_series(path: Path, column: str | None, *, header: bool | None = None, o
 
 
 def with_gaps(stamps: Array, values: Array) -> tuple[Array, Array, str]:
-    """Return dates and values in which dates without a row are gaps (NaN), and a note if there are any.
-
-    Dates that lie on no calendar stay as they are.
-    """
+    """Return dates and values with a gap (NaN) for each date of a calendar without a row, and a note on them."""
     calendar = regular_calendar(stamps)
     if calendar is None:
         note = (

@@ -23,10 +23,7 @@ from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.options import FILE, CorpusOptions, corpus_options
 from echolearn.display.facts import counted
 from echolearn.display.progress import clock
-from echolearn.estimators import (
-    ESNForecaster,
-    FrameWise,
-)
+from echolearn.estimators import ESNForecaster, FrameWise
 from echolearn.estimators._classifier import LabelEstimator
 from echolearn.estimators._functions import AnyEstimator
 from echolearn.execution.threads import thread_count

@@ -46,14 +46,7 @@ _LIMITS = (
 @all_of(*(click.option(name, type=kind, default=default, show_default=True, help=text)
           for name, kind, default, text in _LIMITS))  # fmt: skip
 def serve(
-    *,
-    model: Path,
-    page: bool,
-    host: str,
-    port: int,
-    token_file: Path | None,
-    origins: tuple[str, ...],
-    **limits: Any,
+    *, model: Path, page: bool, host: str, port: int, token_file: Path | None, origins: tuple[str, ...], **limits: Any
 ) -> None:
     """Serve MODEL (.safetensors) over HTTP and websockets, until Ctrl-C.
 

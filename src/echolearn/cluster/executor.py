@@ -237,10 +237,7 @@ class ClusterExecutor:
     # Tasks
 
     def _job(self, function: Callable[..., object], data: Dataset | None, *, many: bool) -> bytes | Future:
-        """Return what all tasks of a pass share: the function with its weights, and the kind of the data.
-
-        A few tasks carry it themselves; many fetch it from a worker that has it.
-        """
+        """Return what all tasks of a pass share: carried by each if they are few, fetched from a worker if many."""
         import cloudpickle
 
         kind = None if data is None else (data.classes, data.per_step, data.dtype, data.noise)
@@ -257,10 +254,7 @@ class ClusterExecutor:
         *,
         copy: tuple[Parts, Future] | None = None,
     ) -> Future:
-        """Return the future of the sum of function(data, *item) over the items.
-
-        copy: all parts of the data, and the copy of them that the worker has, if it has one.
-        """
+        """Return the future of the sum of function(data, *item); copy: all parts, and the copy that the worker has."""
         parts = Parts() if copy is None else copy[0]
         picks: list[Pick] = []
         for item in items:
@@ -292,12 +286,7 @@ class ClusterExecutor:
         return copies[name]
 
     def submit(
-        self,
-        name: str,
-        function: Callable[..., object],
-        *arguments: object,
-        slot: str | None = None,
-        priority: int = 0,
+        self, name: str, function: Callable[..., object], *arguments: object, slot: str | None = None, priority: int = 0
     ) -> Future:
         """Submit a task under a name of its own; slot: the worker that should do it, if it is there."""
         import dask

@@ -27,10 +27,7 @@ FILES_PER_TASK = 64  # files that one task examines, or delayed sequences that i
 
 
 def open_source(X: Source, y: Source) -> tuple[Source, Source]:
-    """Return X and y of a fit from a remote source: remote sequences and fetched targets.
-
-    Where y is None it is in X: `y` of each npz file, or the second entry of each pair in a bag.
-    """
+    """Return the remote sequences and fetched targets of a fit; y is in X, in npz files or pairs, if it is None."""
     if is_list_of(X, is_path):
         y = _read_targets(X) if y is None else _read_targets(y) if is_list_of(y, is_path) else y
         return _files(X), y

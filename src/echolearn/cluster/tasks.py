@@ -38,14 +38,7 @@ class Dealer:
     failed; the error is raised when the others have ended.
     """
 
-    def __init__(
-        self,
-        executor: ClusterExecutor,
-        receive: Receive,
-        *,
-        stop: Event,
-        failed: Event,
-    ) -> None:
+    def __init__(self, executor: ClusterExecutor, receive: Receive, *, stop: Event, failed: Event) -> None:
         self.executor, self.receive, self.stop, self.failed = executor, receive, stop, failed
         self.name = f"echolearn-reports-{uuid4().hex}"
         self.reports = self._queue(self.name)

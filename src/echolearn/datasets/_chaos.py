@@ -149,16 +149,7 @@ def rossler(
     return flow(slope, start, "rossler", steps=steps, discard=discard, dt=dt, substeps=substeps)
 
 
-def flow(
-    slope: Slope,
-    start: ArrayLike,
-    name: str,
-    *,
-    steps: int,
-    discard: int,
-    dt: float,
-    substeps: int,
-) -> Series:
+def flow(slope: Slope, start: ArrayLike, name: str, *, steps: int, discard: int, dt: float, substeps: int) -> Series:
     """Integrate by RK4, in plain numbers (three are too few for NumPy to be faster)."""
     x, y, z = check_start(start, 3)
     steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
@@ -227,12 +218,7 @@ def double_scroll(
 
 
 def laser(
-    steps: int,
-    *,
-    dt: float = 0.5,
-    start: ArrayLike = (1.0, 1.0, 1.0),
-    discard: int = 1000,
-    substeps: int = 20,
+    steps: int, *, dt: float = 0.5, start: ArrayLike = (1.0, 1.0, 1.0), discard: int = 1000, substeps: int = 20
 ) -> Series:
     """Generate the intensity of a far-infrared laser, as in data set A of the Santa Fe competition.
 

@@ -274,7 +274,10 @@ class StepClassifier(StepEstimator, LabelEstimator):
                 f"class_weight={self.class_weight!r} counts the labels of all sequences at once, and partial_fit never "
                 "sees all of them. Give the weights as a dict, or as sample_weight."
             )
-        labels = None if classes is None else _distinct(classes)
+        try:
+            labels = None if classes is None else np.unique(classes)
+        except (TypeError, ValueError):
+            raise ValueError(f"classes={classes!r:.80}; expected labels of one type, as in y.") from None
         if self.__sklearn_is_fitted__() and labels is not None and not np.array_equal(labels, self.classes_):
             raise ValueError(f"classes={classes!r:.80}; expected those of the first call, {self.classes_.tolist()}.")
         return labels
@@ -588,14 +591,7 @@ class ESNClassifier(StepClassifier):
             settings, data = open_fit(self, X, y, lengths, rule=rule, sample_weight=sample_weight)
             codec, weighing = label_encoding(data, rule)
             model, interrupted = fit_model(
-                self,
-                settings,
-                data,
-                codec,
-                weighing,
-                validation=validation,
-                callback=callback,
-                checkpoint=checkpoint,
+                self, settings, data, codec, weighing, validation=validation, callback=callback, checkpoint=checkpoint
             )
         return self._adopt(model, interrupted)
 
@@ -656,11 +652,3 @@ class ESNClassifier(StepClassifier):
         if strength is None:
             raise AttributeError("a ridge readout has no strength_; its penalty is ridge_.")
         return strength
-
-
-def _distinct(classes: ArrayLike) -> Array:
-    """Return each class once, in order."""
-    try:
-        return np.unique(classes)
-    except (TypeError, ValueError):
-        raise ValueError(f"classes={classes!r:.80}; expected labels of one type, as in y.") from None

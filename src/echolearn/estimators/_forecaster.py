@@ -325,12 +325,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         return self.forecast_.interval(ahead, float(coverage), n_paths, self.random_state)
 
     def forecast_paths(
-        self,
-        horizon: int,
-        n_paths: int = 500,
-        *,
-        warm_up: SequencesLike = None,
-        exogenous: SequencesLike = None,
+        self, horizon: int, n_paths: int = 500, *, warm_up: SequencesLike = None, exogenous: SequencesLike = None
     ) -> Answers:
         """Return sample paths of the future, from which any functional follows: sums, maxima, times of crossing.
 

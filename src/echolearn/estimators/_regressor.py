@@ -385,12 +385,7 @@ class ESNRegressor(StepRegressor):
         return self._adopt(model, interrupted)
 
     def partial_fit(
-        self,
-        X: SequencesLike,
-        y: SequencesLike,
-        *,
-        lengths: ArrayLike | None = None,
-        sample_weight: object = None,
+        self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None, sample_weight: object = None
     ) -> Self:
         """Add sequences to those that the readout was fitted to: the same U as from all of them at once.
 

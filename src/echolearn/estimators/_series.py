@@ -112,12 +112,7 @@ class SeriesClassifier(LabelEstimator):
         store_parameters(self, locals())
 
     def fit(
-        self,
-        X: SequencesLike,
-        y: SequencesLike,
-        *,
-        lengths: ArrayLike | None = None,
-        sample_weight: object = None,
+        self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None, sample_weight: object = None
     ) -> Self:
         """Draw the units for the data, and fit the readout to the labels.
 
@@ -315,12 +310,7 @@ class SeriesRegressor(ValueEstimator):
         store_parameters(self, locals())
 
     def fit(
-        self,
-        X: SequencesLike,
-        y: SequencesLike,
-        *,
-        lengths: ArrayLike | None = None,
-        sample_weight: object = None,
+        self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None, sample_weight: object = None
     ) -> Self:
         """Draw the units for the data, and fit the readout to the values.
 

@@ -11,10 +11,4 @@ if TYPE_CHECKING:
 __all__ = ["export_model", "plan_of"]
 
 # Imported at first use: the service of a small model loads no compiled code.
-__getattr__, __dir__ = names_at_first_use(
-    __name__,
-    {
-        "plan": ("plan_of",),
-        "write": ("export_model",),
-    },
-)
+__getattr__, __dir__ = names_at_first_use(__name__, {"plan": ("plan_of",), "write": ("export_model",)})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,26 +19,6 @@ from echolearn.validation import Array
 
 MIN_SLOPE, MAX_SLOPE = 1e-3, 1e3  # of probabilities by outputs, between which the most likely one is sought
 SLOPE_BISECTIONS = 60
-
-
-class TargetCodec(Protocol):
-    """How targets are encoded for a network, and what its outputs stand for."""
-
-    @property
-    def classes(self) -> int | None:
-        """The number of classes, or None for values."""
-
-    def encode(self, entries: Sequence[Target], per_step: bool) -> list[Target]:
-        """Return the targets of each sequence as a network learns them."""
-
-    def decode(self, Y: Array) -> Array:
-        """Return the answers that outputs Y (K, n_out) stand for."""
-
-    def error(self, Y: Array, T: Array, w: Array | None = None) -> float:
-        """Return the sum of the errors of outputs Y for encoded targets T, weighted by w (K,)."""
-
-    def encode_frames(self, y: object) -> Array:
-        """Return the targets of single frames as rows (K, n_out), for readouts that learn online."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +58,11 @@ class ClassCodec:
 
     @property
     def classes(self) -> int:
+        """The number of classes; of other codecs None."""
         return len(self.labels)
 
     def encode(self, entries: Sequence[Target], per_step: bool) -> list[Target]:
+        """Return the targets of each sequence as a network learns them."""
         found = concatenate_targets(entries, per_step)
         if found.ndim == 2 and found.shape[1] == 1:
             entries = [np.ravel(e) for e in entries]
@@ -94,6 +75,7 @@ class ClassCodec:
         return [np.searchsorted(self.labels, e) for e in entries]
 
     def encode_frames(self, y: object) -> Array:
+        """Return the targets of single frames as rows (K, n_out), for readouts that learn online."""
         known = {label: k for k, label in enumerate(self.labels.tolist())}
         try:
             labels = np.asarray(y).ravel().tolist()
@@ -105,6 +87,7 @@ class ClassCodec:
         return one_hot(np.array([known[label] for label in labels], int), len(known), np.float64)
 
     def decode(self, Y: Array) -> Array:
+        """Return the answers that outputs Y (K, n_out) stand for."""
         return np.asarray(self.labels[Y.argmax(axis=1)])
 
     def probabilities(self, Y: Array, softmax: bool) -> Array:
@@ -113,6 +96,7 @@ class ClassCodec:
         return np.asarray(to_distribution(Y.astype(np.float64)))
 
     def error(self, Y: Array, T: Array, w: Array | None = None) -> float:
+        """Return the sum of the errors of outputs Y for encoded targets T, weighted by w (K,)."""
         wrong = Y.argmax(axis=1) != T
         return float(wrong.sum() if w is None else w @ wrong)
 
@@ -248,6 +232,9 @@ class ValueCodec:
 
     def error(self, Y: Array, T: Array, w: Array | None = None) -> float:
         return squared_error(Y, T, w)
+
+
+TargetCodec = ClassCodec | LabelSetCodec | ValueCodec
 
 
 def squared_error(Y: Array, T: Array, w: Array | None = None) -> float:

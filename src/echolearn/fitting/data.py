@@ -183,19 +183,15 @@ def _is_nan(value: object) -> bool:
 
 def _check_weights(weights: list[Array]) -> None:
     """Refuse weights that leave no target, and warn of weights that were meant as shares of 1."""
-    total, count = (sum(float(v) for v in values) for values in ((w.sum() for w in weights), map(_positive, weights)))
+    total, count = sum(float(w.sum()) for w in weights), sum(np.count_nonzero(w) for w in weights)
     if total == 0:
         raise ValueError("sample_weight is zero wherever y holds a target: nothing would be left to learn from.")
     if total < MIN_MEAN_WEIGHT * count:
         warn_user(
-            f"sample_weight adds up to {total:.3g} for {count:.0f} targets. A weight counts like so many targets, so "
+            f"sample_weight adds up to {total:.3g} for {count} targets. A weight counts like so many targets, so "
             "that the ridge will seem large beside so few; multiply the weights until their mean is 1.",
             InputWarning,
         )
-
-
-def _positive(w: Array) -> int:
-    return int(np.count_nonzero(w))
 
 
 def _balanced(y: list[Target], weights: list[Array] | None, classes: int) -> Array:
@@ -251,10 +247,7 @@ def open_data(
     rule: TargetRule | None = None,
     sample_weight: object = None,
 ) -> FitData:
-    """Check the sequences, targets and weights that the user gave to `fit`.
-
-    gaps: whether NaN is allowed in X; series: whether there is one target per series; rule: which targets are missing.
-    """
+    """Check what `fit` was given; gaps: whether NaN is allowed in X; series: whether there is one target per series."""
     columns = _ColumnNames()
     with explained_swap_of_fit(X, y):
         if is_remote_source(X):

@@ -194,10 +194,7 @@ def _datasets(request: FitRequest) -> list[Dataset]:
 
 
 class Overseer:
-    """Answers the reports of networks on the workers.
-
-    stop: whether all networks shall end with what they have learned; failed: whether they are abandoned.
-    """
+    """Answers the reports of networks on the workers; stop: all end with what they have; failed: all are abandoned."""
 
     def __init__(self, requests: Sequence[FitRequest], on_done: Callable[[int], object]):
         self.requests, self.on_done = requests, on_done

@@ -80,10 +80,7 @@ def open_by_rules(
     sample_weight: object,
     series: bool = False,
 ) -> FitData:
-    """Check the parameters of an estimator by rules of its own, and the data of its fit.
-
-    series: whether it takes one target per series.
-    """
+    """Check parameters by an estimator's own rules, and the data of its fit; series: one target per series."""
     params = flat_settings(estimator)
     check_each(params, rules)
     data = open_data(

@@ -279,10 +279,7 @@ def reservoir_fingerprint(reservoir: Reservoir) -> str:
 
 
 def ridge_choice(given: str | float | Sequence[float], path: Sequence[float] | Array = RIDGE_PATH) -> Ridge:
-    """Return a ridge given as a number, or the function from the mean diagonal of G to those to choose from.
-
-    path: of "auto", in units of the mean diagonal.
-    """
+    """Return a ridge given as a number, or the function from the mean diagonal of G to those to choose from."""
     if isinstance(given, Real):
         return float(given)
     if isinstance(given, str):

@@ -21,12 +21,7 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
 from echolearn.fitting.advice.after import Examination, examine
 from echolearn.fitting.parameters import Parameters
-from echolearn.fitting.settings import (
-    MIN_DEFAULT_EPOCHS,
-    NetworkSettings,
-    fitting_reservoir,
-    reservoir_fingerprint,
-)
+from echolearn.fitting.settings import MIN_DEFAULT_EPOCHS, NetworkSettings, fitting_reservoir, reservoir_fingerprint
 from echolearn.fitting.small_data import Learning, is_few_long_series, learning_of, learning_paid, ridge_by_folds
 from echolearn.modelfile.checkpoint import Checkpoint, matrix_fingerprint
 from echolearn.readout import softmax
@@ -73,10 +68,7 @@ class FitRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FitContext:
-    """The data and settings that all stages share.
-
-    learning: the data in the form from which weights are learned. rng: one generator per purpose.
-    """
+    """The data and settings that all stages share; learning: the data as weights are learned from them."""
 
     settings: NetworkSettings
     split: Split
@@ -396,9 +388,6 @@ def _open_checkpoint(request: FitRequest, held_out: Dataset | None) -> Checkpoin
     if settings.reservoir is not None:
         about["reservoir"] = reservoir_fingerprint(settings.reservoir)
     about |= solver_for(settings.hidden_units).conditions()
-    about |= {
-        "data": request.data.fingerprint(),
-        "held_out": None if held_out is None else held_out.fingerprint(),
-    }
+    about |= {"data": request.data.fingerprint(), "held_out": None if held_out is None else held_out.fingerprint()}
     about = {"echolearn": __version__, "estimator": request.owner, **about}
     return Checkpoint(check_path("checkpoint", request.checkpoint), about)

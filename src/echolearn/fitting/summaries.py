@@ -215,10 +215,7 @@ class _Sums:
 
 
 def _solve_all(reservoir: Reservoir, summary: Summary, data: Dataset, w: Array, washout: int, *, share: float) -> Array:
-    """Return the readout U (M + 1, n_out) of all sequences, from sums over groups of them.
-
-    share: the ridge chosen, divided by the numbers of sequences and of columns.
-    """
+    """Return the readout U (M + 1, n_out) of all sequences; share: the ridge per sequence and column."""
     T, rows_of, groups = _targets(data), _rows_of(reservoir, summary, washout), _groups(reservoir, data)
     first = groups[:: max(1, len(groups) // 4)]
     columns = Columns.of(

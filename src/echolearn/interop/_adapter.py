@@ -61,10 +61,7 @@ def chosen_parameters(adapter: object, estimator: type) -> Parameters:
 
 
 def time_first(panel: Panel) -> list[Array]:
-    """Return one array (n_steps, n_channels) per case.
-
-    panel: array (n_cases, n_channels, n_steps), or a list of arrays (n_channels, n_steps) or tables (one row per step).
-    """
+    """Return one array (n_steps, n_channels) per case of a panel of arrays (n_channels, n_steps) or of tables."""
     return [
         case.to_numpy(dtype=np.float64)
         if hasattr(case, "to_numpy")

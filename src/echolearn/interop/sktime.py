@@ -100,11 +100,7 @@ class SeriesClassifier(_Checked, PanelAdapter, BaseClassifier):
     array([0, 1, 0, 1])
     """
 
-    _tags: ClassVar[Parameters] = {
-        **PANEL_TAGS,
-        "capability:predict_proba": True,
-        "capability:class_weight": True,
-    }
+    _tags: ClassVar[Parameters] = {**PANEL_TAGS, "capability:predict_proba": True, "capability:class_weight": True}
     _estimator = Classifier
 
     @parameters_of(Classifier, without=["layout"])

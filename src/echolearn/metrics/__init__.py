@@ -4,17 +4,7 @@
 with which data.
 """
 
-from echolearn.metrics._forecast_errors import lyapunov_scaled_error, spectrum_distance, valid_time
+from echolearn.metrics._forecast_errors import valid_time
 from echolearn.metrics._scorers import SCORERS, cross_val_predict, joined, nrmse, permutation_importance, scorer
 
-__all__ = [
-    "SCORERS",
-    "cross_val_predict",
-    "joined",
-    "lyapunov_scaled_error",
-    "nrmse",
-    "permutation_importance",
-    "scorer",
-    "spectrum_distance",
-    "valid_time",
-]
+__all__ = ["SCORERS", "cross_val_predict", "joined", "nrmse", "permutation_importance", "scorer", "valid_time"]

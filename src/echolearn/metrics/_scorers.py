@@ -178,10 +178,7 @@ def _missing(true: Array) -> Array:
 
 
 def _counted(estimator: BaseEstimator, X: SequencesLike, true: Array, lengths: Array | None) -> Array:
-    """Return whether each target counts: neither in the washout nor missing.
-
-    lengths: of the sequences, with one target per step. Estimators of other libraries have neither.
-    """
+    """Return whether each target counts: neither in the washout nor missing; lengths: with one target per step."""
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     counts = ~_missing(true)
     ignored = getattr(last, "ignore_label", None)

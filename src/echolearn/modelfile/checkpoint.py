@@ -51,10 +51,7 @@ class Checkpoint:
         folder.mkdir(parents=True, exist_ok=True)
 
     def load(self, allowed: Mapping[str, Shape]) -> State | None:
-        """Return the newest undamaged state, or None if there is none.
-
-        allowed: the shapes of the arrays that a state may have, by name; a state with other arrays is refused.
-        """
+        """Return the newest undamaged state, or None; one with arrays of other shapes than allowed is refused."""
         for unfinished in self.folder.glob(".state-*.part"):
             unfinished.unlink(missing_ok=True)  # left by a fit that was killed while it wrote a state
         for path in sorted(self.folder.glob(STATE_FILES), reverse=True):

@@ -16,16 +16,7 @@ from typing import TypeGuard
 import numpy as np
 
 from echolearn.exceptions import ModelFileError
-from echolearn.modelfile.layout import (
-    DTYPES,
-    FORMAT_VERSION,
-    HEADER_LIMIT,
-    Check,
-    Checksum,
-    Entry,
-    Facts,
-    as_bytes,
-)
+from echolearn.modelfile.layout import DTYPES, FORMAT_VERSION, HEADER_LIMIT, Check, Checksum, Entry, Facts, as_bytes
 from echolearn.modelfile.values import from_json, parse_json
 from echolearn.validation import Array
 
@@ -110,10 +101,7 @@ def _metadata(path: Path) -> dict[str, str]:
 
 
 def _read_header(file: BufferedReader, size: int) -> tuple[dict[str, Entry], dict[str, str], int]:
-    """Return the descriptions of the arrays, the metadata, and where the bytes of the arrays begin.
-
-    Raises ValueError unless the arrays fill the rest of the file exactly.
-    """
+    """Return arrays' descriptions, metadata and where the bytes begin; ValueError unless they fill the file exactly."""
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or not 2 <= length <= min(HEADER_LIMIT, size - 8):
         raise ValueError(f"a header of {length} bytes in a file of {size} (at most {HEADER_LIMIT} are read)")

@@ -16,10 +16,7 @@ LEVELS_LIMIT = 20  # levels of values inside values
 
 
 def to_json(value: object) -> object:
-    """Return a value that `json.dumps` can write.
-
-    Tuples, and numbers that are not finite, become objects with one name; arrays become lists.
-    """
+    """Return a value for `json.dumps`: tuples and infinite numbers are objects with one name, arrays are lists."""
     if isinstance(value, np.floating):
         value = float(value)
     if isinstance(value, (np.ndarray, np.generic)):

@@ -248,10 +248,7 @@ def evaluation_of(scored: ScoredSystem, task: PhoneScoring) -> Evaluation:
 def comparisons(found: Mapping[str, Evaluation]) -> list[PhoneComparison]:
     """Return every system against the fixed network, and those that learn more against the learned one."""
     rows: list[PhoneComparison] = []
-    for against, systems in (
-        ("fixed", ("learned", "bidirectional", "deep")),
-        ("learned", ("bidirectional", "deep")),
-    ):
+    for against, systems in (("fixed", ("learned", "bidirectional", "deep")), ("learned", ("bidirectional", "deep"))):
         for system in (s for s in systems if s in found and against in found):
             rate = found[against].total.error_rate
             gain = round(1 - found[system].total.error_rate / rate, 4) if rate else None

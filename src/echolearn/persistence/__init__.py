@@ -11,8 +11,5 @@ if TYPE_CHECKING:
 
 # Imported at first use: only a forecaster loads the forecasts.
 __getattr__, __dir__ = names_at_first_use(
-    __name__,
-    {
-        "forecasts": ("forecast_facts", "forecast_tensors", "restore_forecaster"),
-    },
+    __name__, {"forecasts": ("forecast_facts", "forecast_tensors", "restore_forecaster")}
 )

@@ -32,13 +32,7 @@ from echolearn.modelfile.schema import (
     arrays_of,
 )
 from echolearn.modelfile.values import as_count, as_finite, as_truth, as_whole, as_words, history_rows
-from echolearn.persistence.pipeline import (
-    FittedPipeline,
-    check_file,
-    checked_pipeline,
-    restore_steps,
-    step_name,
-)
+from echolearn.persistence.pipeline import FittedPipeline, check_file, checked_pipeline, restore_steps, step_name
 from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.statistics import Statistics

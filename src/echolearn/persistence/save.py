@@ -22,7 +22,6 @@ from echolearn.persistence.load import Saved, restore
 from echolearn.persistence.pipeline import FittedPipeline, check_file, step_parts
 from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.network import Network
-from echolearn.readout.summary import Summary
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array, check_path
 
@@ -97,9 +96,11 @@ def _check_loads(tensors: dict[str, Array], facts: Facts) -> None:
         ) from problem
 
 
-def _layer_tensors(network: Network) -> dict[str, Array | None]:
-    """Return the weights of a network of one layer, and what its summary has."""
-    r = network.reservoir
+def _weights(network: Network | DeepNetwork) -> dict[str, Array | None]:
+    """Return the weights of a network of one layer, and what its summary has; those of stack k as "k/name"."""
+    if isinstance(network, DeepNetwork):
+        return {f"{k}/{name}": value for k, stack in enumerate(network.stacks) for name, value in stack.weights.items()}
+    r, summary = network.reservoir, network.view.summary
     return {
         "W": r.W,
         **_sparse_tensors("W_rec", r.W_rec),
@@ -108,13 +109,8 @@ def _layer_tensors(network: Network) -> dict[str, Array | None]:
         "W_fb": r.W_fb,
         "initial_state": r.initial_state,
         "backward": r.backward,
-        **_summary_tensors(network.view.summary),
+        **({} if summary is None else {"delays": summary.delays, "thresholds": summary.thresholds}),
     }
-
-
-def _deep_tensors(network: DeepNetwork) -> dict[str, Array | None]:
-    """Return the weights of stack k as "k/name"."""
-    return {f"{k}/{name}": value for k, stack in enumerate(network.stacks) for name, value in stack.weights.items()}
 
 
 def _tensors(model: FittedModel) -> dict[str, Array | None]:
@@ -132,7 +128,7 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
     elif isinstance(codec, ValueCodec):
         targets |= {"target_mean": codec.mean, "target_scale": codec.scale}
     return {
-        **(_deep_tensors(network) if isinstance(network, DeepNetwork) else _layer_tensors(network)),
+        **_weights(network),
         "U": model.network.readout.U,
         **_input_tensors(model.inputs),
         **ended,
@@ -142,11 +138,6 @@ def _tensors(model: FittedModel) -> dict[str, Array | None]:
         **(persistence.forecast_tensors(model) if model.estimator == FORECASTER else {}),
         **history_tensors(model.history)[0],
     }
-
-
-def _summary_tensors(summary: Summary | None) -> dict[str, Array]:
-    """Return what a summary of whole sequences consists of."""
-    return {} if summary is None else {"delays": summary.delays, "thresholds": summary.thresholds}
 
 
 def _input_tensors(inputs: InputCodec) -> dict[str, Array]:

@@ -131,9 +131,7 @@ TRANSFORMERS = {
             PCA,
             {
                 "n_components": any_of(
-                    one_of("mle"),
-                    or_none(number(lambda v: v > 0, ""), ""),
-                    expected="a number > 0, 'mle' or None",
+                    one_of("mle"), or_none(number(lambda v: v > 0, ""), ""), expected="a number > 0, 'mle' or None"
                 ),
                 "whiten": BOOLEAN,
                 "svd_solver": one_of("auto", "full", "covariance_eigh", "arpack", "randomized"),

@@ -110,10 +110,7 @@ class Network:
         return result
 
     def end(self, data: Dataset, start: Start | None = None) -> Start:
-        """Return where sequences end that start in `start`; what follows them starts there.
-
-        A network with feedback is given the targets of the data, if there are any, and otherwise its own outputs.
-        """
+        """Return where sequences end that start in `start`; targets are fed back, or outputs where there are none."""
         reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
 
         def ends_of_group(data: Dataset, which: Array, start: Start | None) -> Start:

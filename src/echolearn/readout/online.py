@@ -9,7 +9,7 @@ inputs of the reservoir while they are still being learned.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -26,24 +26,6 @@ def _downdate(P: Array, half: Array, scale: float) -> None:
     for i in range(P.shape[0]):
         for j in range(P.shape[1]):
             P[i, j] = (P[i, j] - half[i] * half[j]) * scale
-
-
-class OnlineRule(Protocol):
-    """A rule by which a readout learns frame by frame: a step gives a new memory P and a new U."""
-
-    @property
-    def continues_from_gram(self) -> bool:
-        """Whether the rule continues from the Gram matrix of a fit, plus its ridge."""
-
-    @property
-    def squared_error_only(self) -> bool:
-        """Whether the rule fits squared errors, and so no softmax readout."""
-
-    def start(self, M: int, A: Array | None) -> Array:
-        """Return the memory at the start, for M inputs of the readout; A: what the rule continues from."""
-
-    def step(self, P: Array, U: Array, phi: Array, E: Array) -> tuple[Array, Array]:
-        """Return the new memory and readout after a frame with inputs phi (M,) and errors E (n_out,)."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +90,7 @@ class RLS:
                 "of the fit."
             )
 
-    squared_error_only: ClassVar[bool] = True
+    squared_error_only: ClassVar[bool] = True  # and so no softmax readout
 
     @property
     def continues_from_gram(self) -> bool:
@@ -266,3 +248,6 @@ class LMS:
         """
         squared = max(float(phi @ phi), np.finfo(float).tiny)  # without an intercept phi may be 0
         return P, U - np.multiply.outer(self.rate / squared * phi, E)
+
+
+OnlineRule = RLS | LMS

@@ -177,10 +177,7 @@ def choose_ridge(
 def choose_ridge_by_folds(
     parts: Sequence[Statistics], path: Sequence[float] | Array, *, intercept: bool
 ) -> tuple[float, Array]:
-    """Return the best mu of `path` by cross-validation, and the score of every mu.
-
-    parts: the statistics of each fold. The score is the squared error per target of every fold at the U of the others.
-    """
+    """Return the best mu of `path` by the squared errors of each part at the U of the others, and all scores."""
     total = Statistics.zeros(*parts[0].Q.shape)
     for part in parts:
         total += part
@@ -260,10 +257,7 @@ class LeftOut:
 
 
 def solve_dual(K: Array, T: Array, w: Array, ridges: Sequence[float]) -> LeftOut:
-    """Return the ridge regression of targets T (n, n_out) with the penalty whose leave-one-out error is smallest.
-
-    K (n, n): the inner products of standardised rows. w (n,): the weights of the rows, > 0.
-    """
+    """Return the ridge regression with the smallest leave-one-out error; K (n, n): inner products; w (n,): > 0."""
     root = np.sqrt(w)
     mean = w @ T / w.sum()
     values, Q = np.linalg.eigh(root[:, None] * K * root)

@@ -104,10 +104,7 @@ def _start(fit: RidgeFit, strength: float) -> Array:
 
 
 def keep_rows(reservoir: Reservoir, data: Dataset, view: ReadoutView) -> list[Kept]:
-    """Keep the rows of all the data where the data are, if they are few enough; otherwise return nothing.
-
-    Each kept result is a list of `Rows`.
-    """
+    """Keep a list of `Rows` of each part where the data are, if they are few enough; otherwise return nothing."""
     numbers = float(view.targets_per_sequence(data).sum()) * view.rows(reservoir)
     if numbers > MAX_KEPT_NUMBERS or numbers * data.n_out > MAX_KEPT_PRODUCTS:
         return []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -22,7 +21,7 @@ from echolearn.readout.large.sketch import Operator, Rows, Sketch, choose_ridge_
 from echolearn.readout.large.trackers import IterativeFullBatch, IterativeMiniBatches
 from echolearn.readout.ridge import choose_ridge, degrees_of_freedom, gram_eigenvalues, solve
 from echolearn.readout.statistics import Statistics, collect, column_squares
-from echolearn.readout.trackers import ExactFullBatch, ExactMiniBatches, FullBatchTracker, MiniBatchTracker
+from echolearn.readout.trackers import ExactFullBatch, ExactMiniBatches
 from echolearn.readout.view import ReadoutView, Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
@@ -36,41 +35,9 @@ Choice = tuple[float, Statistics | None]  # a ridge, and the statistics by which
 MIN_ITERATIVE_UNITS = 8000  # hidden units from which on the readout is solved by conjugate gradients
 
 
-class RidgeFit(Protocol):
-    """A ridge readout U with its ridge, and what a softmax readout that starts from it needs to know of G.
-
-    n: the number of targets; square: the sum of squares about the mean, averaged over the columns of H_c; statistics:
-    G and Q, if they were collected.
-    """
-
-    @property
-    def U(self) -> Array: ...
-
-    @property
-    def ridge(self) -> float: ...
-
-    @property
-    def n(self) -> float: ...
-
-    @property
-    def square(self) -> float: ...
-
-    @property
-    def statistics(self) -> Statistics | None: ...
-
-    def solve_again(self, mu: float) -> Array:
-        """Return the readout of another ridge, or U itself if the equations cannot be solved again."""
-
-    def preconditioner(self, strength: float, dtype: DTypeLike) -> Operator:
-        """Return the function R -> (G/n + strength I)^-1 R, with the intercept not penalised."""
-
-    def degrees_of_freedom(self) -> float:
-        """Return the degrees of freedom of U, the intercept included."""
-
-
 @dataclass(frozen=True, eq=False)
 class ExactFit:
-    """A `RidgeFit` that was solved from statistics: U = (G + ridge I)^-1 Q."""
+    """A ridge readout U that was solved from statistics, with its ridge: U = (G + ridge I)^-1 Q."""
 
     U: Array
     ridge: float
@@ -78,16 +45,20 @@ class ExactFit:
 
     @property
     def n(self) -> float:
+        """The number of targets."""
         return self.statistics.n
 
     @property
     def square(self) -> float:
+        """The sum of squares about the mean, averaged over the columns of H_c."""
         return float(column_squares(self.statistics).mean())
 
     def solve_again(self, mu: float) -> Array:
+        """Return the readout of another ridge, or U itself if the equations cannot be solved again."""
         return solve(self.statistics, mu, intercept=True)
 
     def preconditioner(self, strength: float, dtype: DTypeLike) -> Operator:
+        """Return the function R -> (G/n + strength I)^-1 R, with the intercept not penalised."""
         A = self.statistics.G / self.n
         more = strength + 1e-7 * self.square / self.n
         penalty = np.full(len(A), more)
@@ -97,12 +68,13 @@ class ExactFit:
         return lambda R: np.asarray(P @ R)
 
     def degrees_of_freedom(self) -> float:
+        """Return the degrees of freedom of U, the intercept included."""
         return degrees_of_freedom(gram_eigenvalues(self.statistics), self.ridge)
 
 
 @dataclass(frozen=True, eq=False)
 class IterativeFit:
-    """A `RidgeFit` that was solved by conjugate gradients, with a sketch of G."""
+    """The same as `ExactFit`, solved by conjugate gradients, with a sketch of G."""
 
     U: Array
     ridge: float
@@ -128,51 +100,23 @@ class IterativeFit:
         return degrees_of_freedom(self.sketch.values, self.ridge)
 
 
-class RidgeSolver(Protocol):
-    """A method to choose a ridge, to fit a readout, and to keep it up to date while the weights change.
+RidgeFit = ExactFit | IterativeFit
+FullBatchTracker = ExactFullBatch | IterativeFullBatch
+MiniBatchTracker = ExactMiniBatches | IterativeMiniBatches
+
+
+class ExactSolver:
+    """The solver for networks whose Gram matrix is affordable: Cholesky's factor of G + mu I.
 
     iterative: whether U is found by passes over the data instead of from G. solves_again: whether a fit can be solved
     for another ridge; if not, its U itself starts the softmax readout.
     """
 
-    iterative: bool
-    solves_again: bool
-
-    def choose(self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: Generator) -> Choice:
-        """Return the ridge for all epochs, and the statistics by which it was chosen, if there are any."""
-
-    def fit(
-        self,
-        reservoir: Reservoir,
-        view: ReadoutView,
-        ridge: Ridge,
-        split: Split,
-        rng: Generator,
-        *,
-        say: Callable[[str], object],
-        checkpoint: Checkpoint | None = None,
-    ) -> RidgeFit:
-        """Return the readout of the training data, its ridge chosen on the held-out data; say: reports passes."""
-
-    def full_batch(self, data: Dataset, task: Task, mu: float, rng: Generator, case: int) -> FullBatchTracker:
-        """Return the tracker of U for epochs with one gradient each."""
-
-    def minibatches(
-        self, data: Dataset, task: Task, mu: float, rng: Generator, case: int, *, statistics: Statistics | None = None
-    ) -> MiniBatchTracker:
-        """Return the tracker of U for epochs of mini-batches; statistics: those of the start, if they are known."""
-
-    def conditions(self) -> dict[str, int]:
-        """Return what the bits of U depend on beside data and settings, by name."""
-
-
-class ExactSolver:
-    """The `RidgeSolver` for networks whose Gram matrix is affordable: Cholesky's factor of G + mu I."""
-
     iterative = False
     solves_again = True
 
     def choose(self, reservoir: Reservoir, data: Dataset, task: Task, ridge: Ridge, rng: Generator) -> Choice:
+        """Return the ridge for all epochs, and the statistics by which it was chosen, if there are any."""
         if not callable(ridge):
             return ridge, None
         s = collect(reservoir, data, task)
@@ -189,6 +133,7 @@ class ExactSolver:
         say: Callable[[str], object],
         checkpoint: Checkpoint | None = None,
     ) -> ExactFit:
+        """Return the readout of the training data, its ridge chosen on the held-out data; say: reports passes."""
         if callable(ridge):
             s = collect(reservoir, split.train, view)
             held = None if split.held_out is None else collect(reservoir, split.held_out, view)
@@ -201,19 +146,22 @@ class ExactSolver:
         return ExactFit(solve(s, mu, intercept=True), mu, s)
 
     def full_batch(self, data: Dataset, task: Task, mu: float, rng: Generator, case: int) -> ExactFullBatch:
+        """Return the tracker of U for epochs with one gradient each."""
         return ExactFullBatch(data, task, mu, case)
 
     def minibatches(
         self, data: Dataset, task: Task, mu: float, rng: Generator, case: int, *, statistics: Statistics | None = None
     ) -> ExactMiniBatches:
+        """Return the tracker of U for epochs of mini-batches; statistics: those of the start, if they are known."""
         return ExactMiniBatches(data, task, mu, case, statistics)
 
     def conditions(self) -> dict[str, int]:
+        """Return what the bits of U depend on beside data and settings, by name."""
         return {}
 
 
 class IterativeSolver:
-    """The `RidgeSolver` for large networks: conjugate gradients over streamed states, without G."""
+    """The solver for large networks: conjugate gradients over streamed states, without G."""
 
     iterative = True
     solves_again = False
@@ -256,6 +204,9 @@ class IterativeSolver:
         return {"threads": thread_count()}
 
 
+RidgeSolver = ExactSolver | IterativeSolver
+
+
 def solver_for(N: int) -> RidgeSolver:
     """Return the solver for a network of N hidden units."""
     return IterativeSolver() if N >= MIN_ITERATIVE_UNITS else ExactSolver()
@@ -268,13 +219,7 @@ def chosen_ridge(s: Statistics, ridge: Ridge, held_out: Statistics | None = None
     return choose_ridge(s, ridge(s.mean_diagonal), intercept=True, held_out=held_out)[0]
 
 
-def _ridge_of_sample(
-    rows: Rows,
-    ridge: Ridge,
-    data: Dataset,
-    view: ReadoutView,
-    held_out: Rows | None = None,
-) -> float:
+def _ridge_of_sample(rows: Rows, ridge: Ridge, data: Dataset, view: ReadoutView, held_out: Rows | None = None) -> float:
     """Return the same as `chosen_ridge`, from samples of rows (H_c, T, w)."""
     if not callable(ridge):
         return ridge

@@ -181,10 +181,7 @@ def residual(Y: Array, T: Array) -> Array:
 
 
 def column_squares(s: Statistics) -> Array:
-    """Return the sum of squares about the mean (M - 1,) of each column of H_c but the last.
-
-    Without an intercept, the last column is zeros, and the sum is about 0.
-    """
+    """Return the sum of squares about the mean (about 0 without an intercept) of each column of H_c but the last."""
     raw, mean = np.diagonal(s.G)[:-1], s.G[-1, :-1] / (s.G[-1, -1] or 1.0)
     # The difference cancels, and leaves rounding errors of this size.
     return np.asarray(np.maximum(raw - mean * s.G[-1, :-1], 1e-14 * raw))
@@ -194,10 +191,7 @@ def column_squares(s: Statistics) -> Array:
 
 
 def collect(reservoir: Reservoir, data: Dataset, view: ReadoutView, mu: float = 0.0) -> Statistics:
-    """Return G and Q over all the data.
-
-    mu: the ridge, if it is known already; if it is large, the products may be computed in the precision of the states.
-    """
+    """Return G and Q over all the data; a large ridge mu permits products in the precision of the states."""
     if view.rows(reservoir) > MAX_COLUMNS_PER_THREAD:
         wide = _collect_wide_here if data.executor is LOCAL else _collect_wide_elsewhere
         result = wide(reservoir, data, view, mu)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
@@ -29,65 +28,6 @@ MAX_FRAME_STRIDE = 2  # k at most; and U is solved for every k-th mini-batch. Ne
 Kept = list[object]  # what an executor has kept of each part of a mini-batch, for its `map_kept` and `sum_kept`
 
 
-class FullBatchTracker(Protocol):
-    """The readout U in epochs with one gradient over all the data.
-
-    with_statistics: whether the pass for the gradient must collect the statistics that `finish` is given. kept: what
-    the readout sees of the data at the present weights, if the pass for U has kept it for the gradient.
-    """
-
-    with_statistics: bool
-
-    @property
-    def kept(self) -> Kept | None: ...
-
-    def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
-        """Solve for the U at which the gradient is taken, unless it is known; `pause` is called after a solution."""
-
-    def gradient_readout(self) -> Array:
-        """Return the U at which the gradient is taken."""
-
-    def finish(self, statistics: Statistics | None) -> float:
-        """End the epoch, with the statistics of its pass if they were collected; return the number of targets."""
-
-    def readout(self, reservoir: Reservoir) -> Array:
-        """Return the U of the newest weights."""
-
-    def reset(self) -> None:
-        """Forget everything."""
-
-    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
-        """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
-
-    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
-        """Resume from what `state_dict` returned."""
-
-
-class MiniBatchTracker(Protocol):
-    """The readout U in epochs with one gradient per mini-batch."""
-
-    def begin_epoch(self, reservoir: Reservoir) -> None:
-        """Prepare for the mini-batches of an epoch."""
-
-    def observe(self, reservoir: Reservoir, parts: list[Array]) -> Kept:
-        """Return what the readout sees of each part of a mini-batch, kept where the data are."""
-
-    def update(self, kept: Kept, share: float) -> tuple[Array, float]:
-        """Return the U at which the gradient is taken, and the number of targets; share: of the batch in all frames."""
-
-    def readout(self, reservoir: Reservoir) -> Array:
-        """Return the U of the newest weights."""
-
-    def reset(self) -> None:
-        """Forget everything."""
-
-    def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
-        """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
-
-    def load_state_dict(self, tensors: Tensors, facts: Facts) -> None:
-        """Resume from what `state_dict` returned."""
-
-
 def observe_sequences(reservoir: Reservoir, task: Task, data: Dataset, which: Array) -> Observation:
     """Return what the readout sees of some sequences."""
     return observe(reservoir, task, data.batch(which))
@@ -99,10 +39,11 @@ def whole_groups(data: Dataset, N: int) -> int:
 
 
 class ExactFullBatch:
-    """A `FullBatchTracker` whose U is solved from statistics of all the data.
+    """The readout U in epochs with one gradient over all the data, solved from statistics of all the data.
 
     Case 2 makes one pass for U and one for the gradient at it. In Case 1, U is that of the epoch before, and one pass
-    gives both the gradient and the statistics for the next U.
+    gives both the gradient and the statistics for the next U: `with_statistics`. kept: what the readout sees of the
+    data at the present weights, if the pass for U has kept it for the gradient.
     """
 
     def __init__(self, data: Dataset, task: Task, mu: float, case: int):
@@ -135,16 +76,19 @@ class ExactFullBatch:
         return data.executor.sum_kept(statistics, self.kept)
 
     def begin_epoch(self, reservoir: Reservoir, pause: Callable[[], object]) -> None:
+        """Solve for the U at which the gradient is taken, unless it is known; `pause` is called after a solution."""
         if self.U is None:
             s = self._collect(reservoir, self.task)
             self.U, self.n = solve(s, self.mu, intercept=True), s.n
             pause()
 
     def gradient_readout(self) -> Array:
+        """Return the U at which the gradient is taken."""
         assert self.U is not None
         return self.U
 
     def finish(self, statistics: Statistics | None) -> float:
+        """End the epoch, with the statistics of its pass if they were collected; return the number of targets."""
         self.kept = None
         if statistics is None:
             self.U = None
@@ -153,6 +97,7 @@ class ExactFullBatch:
         return self.n
 
     def readout(self, reservoir: Reservoir) -> Array:
+        """Return the U of the newest weights."""
         s = self._collect(reservoir, self.task.view())
         U = solve(s, self.mu, intercept=True)
         if self.task.targets == "all" and not self.with_statistics:
@@ -160,6 +105,7 @@ class ExactFullBatch:
         return U
 
     def state_dict(self, *, inside_epoch: bool) -> tuple[Tensors, Facts]:
+        """Return arrays and plain values from which `load_state_dict` resumes to the bit."""
         name = "U" if self.with_statistics else "solved"
         return {} if self.U is None else {name: self.U}, {"solved_n": self.n}
 
@@ -168,7 +114,7 @@ class ExactFullBatch:
 
 
 class ExactMiniBatches:
-    """A `MiniBatchTracker` whose U is solved from running statistics, in which the states of older weights fade.
+    """The readout U in epochs of mini-batches, solved from running statistics, in which states of older weights fade.
 
     Case 2 solves for U after every mini-batch; Case 1 holds one U for the whole epoch. Where frames are plenty, the
     running statistics take every k-th frame, which counts k times, and Case 2 solves after every k-th mini-batch: U is
@@ -205,6 +151,7 @@ class ExactMiniBatches:
         )
 
     def observe(self, reservoir: Reservoir, parts: list[Array]) -> Kept:
+        """Return what the readout sees of each part of a mini-batch, kept where the data are."""
         assert self.statistics is not None
         task, product = self.task, product_precision(self.statistics, self.mu, self.data.dtype)
         every = self.every()
@@ -216,12 +163,14 @@ class ExactMiniBatches:
             if every == 1:
                 return seen, statistics_of(seen.H_c, seen.T, data.n_out, product, w=seen.w)
             rows = np.flatnonzero(seen.steps() % every == first)
-            some = statistics_of(seen.H_c[rows], seen.T[rows], data.n_out, product, w=_taken(seen.w, rows))
+            w = None if seen.w is None else seen.w[rows]
+            some = statistics_of(seen.H_c[rows], seen.T[rows], data.n_out, product, w=w)
             return seen, some.stand_for(len(seen.T) if seen.w is None else float(seen.w.sum()))
 
         return self.data.executor.keep(self.data, see, parts)
 
     def update(self, kept: Kept, share: float) -> tuple[Array, float]:
+        """Return the U at which the gradient is taken, and the number of targets; share: of the batch in all frames."""
         assert self.statistics is not None
         fresh: Statistics = self.data.executor.sum_kept(lambda seen: seen[1], kept)
         n = fresh.n
@@ -249,10 +198,6 @@ class ExactMiniBatches:
         if "G" in tensors:
             self.statistics = Statistics(tensors["G"], tensors["Q"], float(facts["tt"]), float(facts["n"]))
         self.U, self.age = tensors.get("U"), int(facts.get("age", 0))  # older checkpoints have no age
-
-
-def _taken(w: Array | None, rows: Array) -> Array | None:
-    return None if w is None else w[rows]
 
 
 def fade_in(statistics: Statistics, batch: Statistics, share: float) -> Statistics:

@@ -144,12 +144,10 @@ class Observation:
 def observe(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Observation:
     """Return what the readout sees of a batch."""
     states, selection = run(reservoir, batch), view.select(batch)
-    return Observation(*select_rows(reservoir, view, batch, states.H, selection), view, batch, states, selection)
+    return Observation(*select_rows(view, batch, states.H, selection), view, batch, states, selection)
 
 
-def select_rows(
-    reservoir: Reservoir, view: ReadoutView, batch: Batch, H: Array, selection: Selection
-) -> tuple[Array, Array, Array]:
+def select_rows(view: ReadoutView, batch: Batch, H: Array, selection: Selection) -> tuple[Array, Array, Array]:
     """Return H, X (without columns unless the readout sees the inputs) and T at the frames that carry targets."""
     assert batch.T is not None
     X = selection.take(batch.X)
@@ -163,10 +161,7 @@ def stack(H: Array, X: Array, *, direct: bool, intercept: bool) -> Array:
 
 
 def time_chunks(reservoir: Reservoir, view: ReadoutView, lengths: Array) -> list[slice]:
-    """Return the chunks of time in which a group of sequences is run: a single one, except for one long sequence.
-
-    Each chunk starts in the state in which the one before it ended.
-    """
+    """Return the chunks of time in which a group of sequences is run: several, in order, of one long sequence."""
     frames = frames_at_once(reservoir.N)
     if view.needs_whole_sequences(reservoir) or len(lengths) > 1:
         return [slice(None)]
@@ -183,7 +178,7 @@ def stream_rows(
         now = replace(view, washout=max(0, view.washout - (steps.start or 0)))
         H = run(reservoir, batch, h0, keep_F=False).H
         selection = now.select(batch)
-        H_taken, X, T = select_rows(reservoir, now, batch, H, selection)
+        H_taken, X, T = select_rows(now, batch, H, selection)
         yield stack(H_taken, X, direct=view.direct, intercept=view.intercept), T, selection.w
         h0 = H[-1:].copy()  # a view would keep all of H
 
@@ -199,7 +194,7 @@ def stream_states(
     if view.needs_whole_sequences(reservoir):
         H = run(reservoir, batch, keep_F=False).H
         selection = view.select(batch)
-        yield *select_rows(reservoir, view, batch, H, selection), selection.w
+        yield *select_rows(view, batch, H, selection), selection.w
         return
     steps = max(1, frames_at_once(reservoir.N) // len(batch.lengths))
     begins = [0] * (view.washout > 0) + list(range(view.washout, len(batch.active), steps))
@@ -209,6 +204,6 @@ def stream_states(
         H = run(reservoir, chunk, h0, keep_F=False).H
         if begin >= view.washout:
             selection = replace(view, washout=0).select(chunk)
-            yield *select_rows(reservoir, view, chunk, H, selection), selection.w
+            yield *select_rows(view, chunk, H, selection), selection.w
         if end < len(batch.active):
             h0 = H[chunk.offsets[-1] :][: batch.active[end]].copy()

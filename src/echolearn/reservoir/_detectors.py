@@ -18,10 +18,7 @@ MAX_CHANNELS_PER_UNIT = 9  # features that a detector of changes reads
 
 
 def draw_level_detectors(X: Array, N: int, rng: np.random.Generator) -> Reservoir:
-    """Return N units that read the present input; the second half runs backward.
-
-    X (K, n_in): frames, by which all features are brought to one scale.
-    """
+    """Return N units that read the present input, the second half backward, on the scale of frames X (K, n_in)."""
     mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
     scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0.0)
     forward = _level_detectors(mean, scale, N - N // 2, rng)
@@ -48,10 +45,7 @@ def tap_delays(steps: int) -> Array:
 
 
 def draw_change_detectors(X: Array, delays: Array, steps: int, N: int, rng: np.random.Generator) -> Reservoir:
-    """Return N units that read differences between delayed inputs: the weights of each feature add up to 0.
-
-    X (K, D n_in): frames with their delayed inputs, by which the inputs of all units are brought to one scale.
-    """
+    """Return N units that read differences of delayed inputs, on the scale of X (K, D n_in); weights add up to 0."""
     n_in = X.shape[1] // len(delays)
     W = np.zeros((len(delays), n_in, N))
     distances = spacings(steps)

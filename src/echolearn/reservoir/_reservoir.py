@@ -329,10 +329,7 @@ def input_scales(input_scaling: ArrayLike, n_in: int) -> Array:
 
 
 def draw_leaks(rng: np.random.Generator, limits: tuple[float, float], N: int, topology: Topology) -> Array:
-    """Return leaks (N,), evenly spaced in logarithm between limits (low, high).
-
-    Units get them in random order; the groups of a topology from the first (high) to the last (low).
-    """
+    """Return leaks (N,), even in logarithm between limits: in random order, or falling from group to group."""
     low, high = limits
     if not isinstance(topology, str) or topology not in ("groups", "deep"):
         return rng.permutation(np.geomspace(low, high, N))
@@ -400,10 +397,7 @@ def check_backward(backward: ArrayLike, W_rec: sparse.csr_array, *, feedback: bo
 
 
 def join_reservoirs(reservoirs: Sequence[Reservoir]) -> Reservoir:
-    """Return one reservoir with the units of all, in order, and without connections between them.
-
-    All have the same inputs and activation. `Reservoir.subreservoir` is the inverse.
-    """
+    """Return one reservoir with the units of all, in order, without connections between them."""
 
     def joined(name: str) -> Array | None:
         values = [getattr(reservoir, name) for reservoir in reservoirs]

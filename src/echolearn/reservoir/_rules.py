@@ -34,10 +34,6 @@ def _is_square_matrix(value: object) -> bool:
     return bool(square and entries.dtype.kind in "fiu" and np.isfinite(entries).all())
 
 
-def _is_list_of_scales(value: object) -> bool:
-    return is_list(value) and all(map(NON_NEGATIVE.allows, value)) and any(is_number(v) and v > 0 for v in value)
-
-
 def _is_leak(value: object) -> bool:
     if isinstance(value, tuple):
         return len(value) == 2 and all(map(is_number, value)) and 0 < value[0] <= value[1] <= 1
@@ -45,10 +41,6 @@ def _is_leak(value: object) -> bool:
         numbers = value.ndim == 1 and value.size > 0 and value.dtype.kind in "fiu"
         return bool(numbers and np.isfinite(value).all() and (value > 0).all() and (value <= 1).all())
     return is_number(value) and 0 < value <= 1
-
-
-def _is_random_state(value: object) -> bool:
-    return value is None or isinstance(value, np.random.Generator) or (is_integer(value) and value >= 0)
 
 
 RESERVOIR_RULES: dict[str, Rule] = {
@@ -60,7 +52,7 @@ RESERVOIR_RULES: dict[str, Rule] = {
         f"{_TOPOLOGY_NAME.expected}, or a square matrix of finite numbers",
     ),
     "input_scaling": Rule(
-        lambda v: POSITIVE.allows(v) or _is_list_of_scales(v),
+        lambda v: POSITIVE.allows(v) or (is_list(v) and all(map(NON_NEGATIVE.allows, v)) and any(map(bool, v))),
         f"a number > 0, at most {MAX_NUMBER:g}, or a list of such numbers (some may be 0), one per feature",
     ),
     "bias_scaling": NON_NEGATIVE,
@@ -78,6 +70,7 @@ RESERVOIR_RULES: dict[str, Rule] = {
         lambda v: v is None or (is_list(v) and all(map(is_number, v))), "None (zero), or finite numbers, one per unit"
     ),
     "random_state": Rule(
-        _is_random_state, "a whole number >= 0, a numpy.random.Generator, or None (another network every time)"
+        lambda v: v is None or isinstance(v, np.random.Generator) or (is_integer(v) and v >= 0),
+        "a whole number >= 0, a numpy.random.Generator, or None (another network every time)",
     ),
 }

@@ -109,11 +109,7 @@ TOPOLOGIES = tuple(_MATRICES)  # the names that the parameter `topology` accepts
 
 
 def recurrent_weights(
-    topology: Topology,
-    rng: np.random.Generator,
-    N: int,
-    connections: int,
-    spectral_radius: float | None,
+    topology: Topology, rng: np.random.Generator, N: int, connections: int, spectral_radius: float | None
 ) -> sparse.csr_array:
     """Return W_rec (N, N): a topology by name, or a given matrix, scaled to `spectral_radius` (eq. 3; None: unscaled).
 

@@ -16,10 +16,5 @@ __all__ = ["Model", "load"]
 # Imported at first use: an estimator loads them when it is exported or streams for several devices.
 __getattr__, __dir__ = names_at_first_use(
     __name__,
-    {
-        "_loader": ("plan_from_contents",),
-        "_model": ("Model", "load"),
-        "_plan": ("Plan",),
-        "_streams": ("Streams",),
-    },
+    {"_loader": ("plan_from_contents",), "_model": ("Model", "load"), "_plan": ("Plan",), "_streams": ("Streams",)},
 )

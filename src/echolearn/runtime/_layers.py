@@ -173,10 +173,7 @@ class RunningLayer:
         return softmax(Y) if self.layer.softmax else Y
 
     def run(self, x: Array, begin: Running) -> tuple[Array, Array, Running]:
-        """Return the states (steps, N) and outputs (steps, n_out) over inputs (steps, n_in), and where they end.
-
-        The outputs have no columns where the readout is of a summary.
-        """
+        """Return states (steps, N), outputs (steps, n_out; none of a summary), and where the layer then stands."""
         if self.forward.fed_back is not None:
             return self._run_fed_back(x, begin)
         H = self.forward.run(x, begin.h)
@@ -197,10 +194,7 @@ class RunningLayer:
         return H, Y, now
 
     def step(self, x: Array, now: Running, drive: Array | None = None) -> tuple[Array, Running]:
-        """Return the outputs after one more frame (..., n_in), and where the layer stands then.
-
-        drive: that of the frame, if it is known; it becomes the new states.
-        """
+        """Return the outputs after one more frame, and where the layer stands; drive: of the frame, if known."""
         z = self.forward.drive(x) if drive is None else drive
         if self.forward.fed_back is not None:
             z += self.forward.fed_back(now.y)

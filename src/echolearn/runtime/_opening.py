@@ -40,7 +40,7 @@ def open_sequences(X: object, plan: Plan, name: str = "X") -> OpenedSequences:
     parts, kind = _parts(X, plan, name)
     if not parts:
         raise ValueError(f"{name} is empty; expected at least one sequence of shape (steps, {plan.n_features}).")
-    gaps = takes_gaps(plan)
+    gaps = any(hasattr(operation, "carry") for operation in plan.inputs)  # one of them fills gaps
     checked = [_sequence(x, name if kind == "one" else f"sequence {i} of {name}", plan) for i, x in enumerate(parts)]
     for i, x in enumerate(checked):
         finite = np.isfinite(x)
@@ -53,11 +53,6 @@ def open_sequences(X: object, plan: Plan, name: str = "X") -> OpenedSequences:
             cure = "" if gaps else " Fill the gap, or fit with missing='carry' or missing='mean'."
             raise ValueError(f"sequence {i} of {name} holds NaN or infinity at step {t}.{cure}")
     return OpenedSequences(checked, kind)
-
-
-def takes_gaps(plan: Plan) -> bool:
-    """Return whether the first operation of a plan that may not see NaN comes after one that fills gaps."""
-    return any(hasattr(operation, "carry") for operation in plan.inputs)
 
 
 def _parts(X: object, plan: Plan, name: str) -> tuple[list[object], str]:

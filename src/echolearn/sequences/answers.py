@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -38,26 +38,6 @@ class AnswerList(list[Array]):
 
 
 MAX_LABELS_SHOWN = 5  # labels that an error message lists
-
-
-class Form(Protocol):
-    """Puts answers into the form in which sequences were given, and targets into that of a list."""
-
-    @property
-    def names(self) -> list[Hashable] | None:
-        """The names of the sequences, if they have any."""
-
-    def per_step(self, results: list[Array]) -> object:
-        """Return one array per sequence in the form of X."""
-
-    def per_sequence(self, results: Array) -> object:
-        """Return one entry per sequence in the form of X."""
-
-    def targets(self, y: object) -> object:
-        """Return targets as a list with one entry per sequence, in the order of the sequences.
-
-        Targets of one sequence are its own array. What does not fit is returned as it is, for `open_targets` to refuse.
-        """
 
 
 def is_pandas(x: object) -> bool:
@@ -332,6 +312,11 @@ class PaddedForm:
             return y
         parts = list(cast("Sequence[object]", y))
         return [_cut(part, steps, n) for part, steps, n in zip(parts, self.steps, self.lengths, strict=False)]
+
+
+# Each puts answers into the form in which sequences were given, and targets into a list with one entry per sequence, in
+# their order. Targets that do not fit are returned as they are, for `open_targets` to refuse.
+Form = TableForm | RowForm | TablesForm | DictForm | PaddedForm
 
 
 def _cut(part: object, steps: int, length: int) -> object:

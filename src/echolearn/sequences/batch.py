@@ -71,10 +71,7 @@ class Batch:
         return np.asarray(self.offsets[: self.lengths[s]] + s)
 
     def reversed_rows(self) -> Array:
-        """Return, for each row, the row of the same sequence as far from its end as this one is from its start.
-
-        M[reversed_rows()] is M with every sequence reversed in time; reversing twice changes nothing.
-        """
+        """Return the rows r for which M[r] is M with every sequence reversed in time; twice, nothing has changed."""
         steps = np.repeat(np.arange(len(self.active)), self.active)
         sequence = np.arange(self.frames) - self.offsets[steps]
         return np.asarray(self.offsets[self.lengths[sequence] - 1 - steps] + sequence)
@@ -188,10 +185,7 @@ def frames_for_two(lengths: Array, most: int) -> int:
 
 
 def draw_minibatches(lengths: Array, size: int, rng: np.random.Generator) -> list[Array]:
-    """Draw mini-batches of `size` sequences, in random order; a few that remain join the batch before.
-
-    The sequences of a mini-batch have similar lengths: those that run in parallel then end at about the same step.
-    """
+    """Draw mini-batches of `size` sequences of similar lengths, in random order; a small rest joins the one before."""
     order = np.argsort(lengths * rng.uniform(0.9, 1.1, len(lengths)))
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     if len(batches) > MIN_BATCHES_TO_JOIN and len(batches[-1]) < min(size, MIN_SEQUENCES_PER_BATCH):

@@ -25,10 +25,7 @@ LAYOUTS = ("auto", "time_first", "channels_first", "rows")
 def choose_layout(
     given: Unpacked, y: object, layout: str, lengths: ArrayLike | None = None, *, series: bool = False
 ) -> str:
-    """Return the layout of the data of a fit: "time_first", "channels_first" or "rows".
-
-    series: whether there is one target per series, so that a 2-D array with as many targets as rows has series in them.
-    """
+    """Return the layout of a fit: "time_first", "channels_first" or "rows"; series: one target per series."""
     if given.irregular:
         warn_user(given.irregular, InputWarning)
     data = given.data

@@ -14,20 +14,9 @@ from scipy import sparse
 
 from echolearn.execution.executor import Remote
 from echolearn.sequences.answers import AnswerList, DictForm, Form, TableForm, TablesForm
-from echolearn.sequences.checks import (
-    Places,
-    as_array,
-    check_sequence,
-)
+from echolearn.sequences.checks import Places, as_array, check_sequence
 from echolearn.sequences.layouts import arrange
-from echolearn.sequences.tables import (
-    Unpacked,
-    id_columns,
-    is_series,
-    is_table,
-    read_series,
-    read_table,
-)
+from echolearn.sequences.tables import Unpacked, id_columns, is_series, is_table, read_series, read_table
 from echolearn.validation import Answers, Array, SequencesLike
 
 if TYPE_CHECKING:

@@ -17,10 +17,7 @@ MAX_LEAD_IN_STEPS = 300  # steps of a head, at most, from which its tail continu
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training data, and held-out data that decide when to stop and which ridge and strength to take.
-
-    refit: whether the final readouts are fitted to the held-out data too. They are not if the user gave these data.
-    """
+    """Training data, and held-out data to choose by; refit: whether the final readouts are fitted to both."""
 
     train: Dataset
     held_out: Dataset | None = None
@@ -48,10 +45,7 @@ class Split:
 
 
 def hold_out(data: Dataset, fraction: float, washout: int, rng: np.random.Generator) -> Split:
-    """Hold out a fraction of the sequences, or of the steps of each where there are few of them.
-
-    Nothing is held out where sequences are too short to be cut or have one target each.
-    """
+    """Hold out a fraction of the sequences, or of the steps of each where there are few, if they can be cut."""
     n = len(data.X)
     if fraction == 0:
         return Split(data)

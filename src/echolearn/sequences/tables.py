@@ -127,7 +127,7 @@ def _read_columns(X: pd.DataFrame, names: dict[str, object], index: pd.Index | N
     if len(ids) == 1 and len(times) == 1:
         return _long(X, ids[0], times[0], index)
     if ids:
-        dates = date_columns(X)
+        dates = [name for j, name in enumerate(X.columns) if holds_dates(column_values(X, j))]
         time = repr(dates[0]) if dates else "<the column of time>"
         raise ValueError(
             f"the column {ids[0]!r} of X looks like the names of sequences, not like a feature. Pass "
@@ -180,12 +180,7 @@ def _one(X: pd.DataFrame) -> Unpacked:
             InputWarning,
         )
     return Unpacked(
-        table_values(X)[order],
-        TableForm([order], X.index, one=True),
-        X,
-        table=True,
-        timed=dates,
-        irregular=irregular,
+        table_values(X)[order], TableForm([order], X.index, one=True), X, table=True, timed=dates, irregular=irregular
     )
 
 
@@ -328,11 +323,6 @@ def check_feature_columns(X: pd.DataFrame, times: list[object] | None = None, *,
             )
 
 
-def date_columns(X: pd.DataFrame) -> list[object]:
-    """Return the columns of a table that hold dates."""
-    return [name for j, name in enumerate(X.columns) if holds_dates(column_values(X, j))]
-
-
 def column_values(X: pd.DataFrame, j: int) -> Array:
     """Return the entries of one column; names may occur twice."""
     return np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[X.columns[j]])
@@ -342,15 +332,9 @@ def holds_dates(values: Array) -> bool:
     """Return whether the entries of a column are dates: by their type, or as objects."""
     if values.dtype.kind == "M":
         return True
-    first = _first_known(values)
-    return first is not None and hasattr(first, "year") and hasattr(first, "month")
-
-
-def _first_known(values: Array) -> object | None:
-    """Return the first entry of a column of objects that is there, or None."""
-    if values.dtype != object:
-        return None
-    return next((entry for entry in values.flat if entry is not None and entry == entry), None)
+    known = (entry for entry in values.flat if entry is not None and entry == entry)
+    first = next(known, None) if values.dtype == object else None
+    return hasattr(first, "year") and hasattr(first, "month")
 
 
 def _holds_text(values: Array) -> bool:
@@ -369,10 +353,7 @@ def _is_number(text: str | bytes) -> bool:
 
 
 def _repeats(values: Array) -> bool:
-    """Return whether every entry stands in one run of consecutive rows, as the name of a sequence does.
-
-    There are at least two names, and at least two rows of each on average.
-    """
+    """Return whether entries are like names of sequences: each in one run of rows, at least two on average."""
     texts = [str(entry) for entry in values.flat]
     runs = 1 + sum(a != b for a, b in itertools.pairwise(texts))
     return 2 <= runs <= len(texts) // 2 and len(set(texts)) == runs

@@ -30,19 +30,13 @@ def one_hot(labels: Array, classes: int, dtype: DTypeLike) -> Array:
 
 
 def without_missing(rows: Array, T: Array) -> Array:
-    """Return target rows (K, n_out) with zeros where T, of class numbers or the rows themselves, has no target.
-
-    There, class numbers are -1 and values are NaN.
-    """
+    """Return target rows (K, n_out) with zeros where T has no target: class number -1, or a row with NaN."""
     missing = np.asarray(T < 0 if T.ndim == 1 else np.isnan(T).any(axis=1))
     return np.where(missing[:, None], np.zeros((), rows.dtype), rows)
 
 
 def as_class_numbers(values: list[Array]) -> list[Array]:
-    """Return class numbers if every target row is one-hot, else the rows.
-
-    With class numbers, products with targets become sums of rows.
-    """
+    """Return class numbers if every target row is one-hot, so that products become sums of rows, else the rows."""
     for rows in values:
         if np.count_nonzero(rows) != rows[..., 0].size or not (rows.max(axis=-1) == 1).all():
             return values
@@ -55,10 +49,7 @@ MARKED = " (a classifier leaves out steps that are marked by a label of their ow
 def open_values(
     T: ArrayLike | Sequence[ArrayLike], given: Sequences, per_step: bool, weights: Sequence[Array] | None = None
 ) -> list[Array]:
-    """Check target values; return (steps, n_out) per sequence, or (n_out,) with one target per sequence.
-
-    weights: those of the targets, as `open_weights` returns them; targets of weight 0 may be NaN.
-    """
+    """Check target values; return (steps, n_out) or (n_out,) per sequence, which may be NaN where weights are 0."""
     if not isinstance(T, (list, tuple)) and np.ndim(cast("ArrayLike", T)) == 0:
         raise ValueError(f"T is {T!r:.80}; expected targets in the form of X.")
     several = [T] if given.kind == "one" and per_step else cast("Sequence[object]", T)
@@ -88,10 +79,7 @@ def _zeros_for_missing(t: object, w: Array) -> object:
 
 
 def open_targets(y: object, given: Sequences, *, missing: bool = False) -> tuple[list[Target], bool]:
-    """Check targets; return one entry per sequence, and whether each has one target per step.
-
-    missing: whether NaN, and None among labels, may stand for a target that is missing.
-    """
+    """Check targets; return an entry per sequence, and whether they are per step; missing: NaN and None are allowed."""
     columns = list(cast("pd.DataFrame", y).columns) if is_table(y) else []
     if len(columns) > 1 and (ids := id_columns(cast("pd.DataFrame", y))):
         rest = [name for name in columns if name not in ids]
@@ -250,10 +238,7 @@ EXPECTED = "one number per sequence, or one per step in the form of y, each >= 0
 
 
 def open_weights(given_weights: object, given: Sequences, *, per_step: bool) -> list[Array] | None:
-    """Check `sample_weight`; return (steps,) per sequence, or one number each with one target per sequence.
-
-    With one target per step, a single number for a sequence is the weight of each of its steps.
-    """
+    """Check `sample_weight`; return (steps,) per sequence, a single number repeated, or one number each."""
     if given_weights is None:
         return None
     given_weights = as_array(given_weights if given.form is None else given.form.targets(given_weights))

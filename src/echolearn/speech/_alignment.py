@@ -211,10 +211,7 @@ class Aligner:
         return Alignment(chain[path].astype(np.int16), starts, score / len(X))
 
     def align_all(
-        self,
-        features: Iterable[Frames],
-        names: Sequence[Sequence[str]],
-        progress: StageProgress | None = None,
+        self, features: Iterable[Frames], names: Sequence[Sequence[str]], progress: StageProgress | None = None
     ) -> list[Alignment]:
         """Align many utterances, one after another; only the features of one are in memory at a time."""
         aligned = []

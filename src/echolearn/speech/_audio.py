@@ -96,8 +96,7 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
         raise CorpusError.one(path, "holds no samples; record it again or remove it together with its labels")
     if promised is not None and size < promised:
         raise CorpusError.one(
-            path,
-            f"is truncated: the header promises {promised} samples, {size} are there; copy it again",
+            path, f"is truncated: the header promises {promised} samples, {size} are there; copy it again"
         )
     loudest = float(np.abs(audio).max())  # NaN if any sample is
     if not loudest <= _MAX_AMPLITUDE:

@@ -67,14 +67,9 @@ def mfcc(samples: NDArray[np.float32]) -> Frames:
     >>> mfcc(1000 * np.random.default_rng(0).standard_normal(16_000).astype(np.float32)).shape
     (98, 13)
     """
-    return _computed("Mfcc", samples, CEPSTRA)
-
-
-def _computed(kind: str, samples: NDArray[np.float32], columns: int) -> Frames:
-    """Return features of kaldi-native-fbank: Mfcc, or Fbank with the energy first."""
     import kaldi_native_fbank as knf
 
-    options = getattr(knf, f"{kind}Options")()
+    options = knf.MfccOptions()
     options.frame_opts.samp_freq = RATE_HZ
     options.frame_opts.dither = 0.0
     options.frame_opts.snip_edges = True
@@ -82,17 +77,11 @@ def _computed(kind: str, samples: NDArray[np.float32], columns: int) -> Frames:
     options.use_energy = True
     # Digital silence has no logarithm; one count of a 16-bit sample is below any recording.
     options.energy_floor = 1.0
-    computer = getattr(knf, f"Online{kind}")(options)
+    computer = knf.OnlineMfcc(options)
     computer.accept_waveform(float(RATE_HZ), samples.tolist())
     computer.input_finished()
     rows = [computer.get_frame(i) for i in range(computer.num_frames_ready)]
-    return np.stack(rows).astype(np.float32, copy=False) if rows else np.empty((0, columns), np.float32)
-
-
-def log_bands(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], Frames]:
-    """Return the log energy of each frame and of its 23 mel bands, from which `mfcc` computes its cepstra."""
-    energies = _computed("Fbank", samples, MEL_BANDS + 1)
-    return energies[:, 0], energies[:, 1:]
+    return np.stack(rows).astype(np.float32, copy=False) if rows else np.empty((0, CEPSTRA), np.float32)
 
 
 def differences(frames: Frames) -> Frames:

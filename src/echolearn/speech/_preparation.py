@@ -166,11 +166,7 @@ def _build(
 
 
 def _write_features(
-    path: Path,
-    utterances: Sequence[Utterance],
-    normalise: str,
-    problems: list[Problem],
-    progress: StageProgress | None,
+    path: Path, utterances: Sequence[Utterance], normalise: str, problems: list[Problem], progress: StageProgress | None
 ) -> list[float]:
     """Write one utterance after another; return the seconds of each, 0 for one with a problem, which is appended."""
     seconds = []

@@ -73,15 +73,7 @@ def padded_positions(W_rec: sparse.csr_array) -> tuple[Array, Array]:
 
 
 def forward_few(
-    matrix: tuple[Array, Array],
-    a: Array,
-    code: int,
-    *,
-    active: Array,
-    offsets: Array,
-    h0: Array,
-    F: Array,
-    H: Array,
+    matrix: tuple[Array, Array], a: Array, code: int, *, active: Array, offsets: Array, h0: Array, F: Array, H: Array
 ) -> None:
     """Compute eq. 1 with leak: h_t = (1 - a) h_{t-1} + a f(z_t), z_t = drive_t + W_rec h_{t-1}.
 
@@ -105,7 +97,7 @@ def forward_many(
     keep_F: bool,
 ) -> None:
     """Compute what `forward_few` does; matrix: W_rec as CSR. Without `keep_F`, F is not kept and may be H."""
-    L = lanes_for(len(h0), a.dtype.itemsize)
+    L = lanes_for(len(h0))
     leaks, starts, z = np.repeat(a, L), _tiles(h0, L), np.empty(len(a) * L, a.dtype)
     loops.forward_many((0,) * L, *matrix, leaks, code, active, offsets, stride, starts, F, H, keep_F, z)
 
@@ -160,7 +152,7 @@ def backward_many(
     ahead (2, B, N): (1 - a) delta and Z, on entry of the step after the last one, on return of the first step. Returns
     dE/dW_rec in CSR order, and dE/da.
     """
-    N, L = len(a), lanes_for(len(h0), a.dtype.itemsize)
+    N, L = len(a), lanes_for(len(h0))
     leaks, starts, deltas, Zs = np.repeat(a, L), _tiles(h0, L), _tiles(ahead[0], L), _tiles(ahead[1], L)
     tiles = np.empty((2 * steps_at_once(L) + 2, N * L), a.dtype)
     sums = np.zeros(len(matrices[1])), np.zeros(N * L)
@@ -170,11 +162,8 @@ def backward_many(
     return sums[0], sums[1].reshape(N, L).sum(axis=1)
 
 
-def lanes_for(sequences: int, itemsize: int) -> int:
-    """Return how many sequences run in parallel, of so many with numbers of `itemsize` bytes: 4, 8 or 16.
-
-    Lanes without a sequence take as long as others; so tiles are as narrow as the sequences allow for.
-    """
+def lanes_for(sequences: int) -> int:
+    """Return how many of so many sequences run in parallel; lanes without one take as long as others, so few."""
     return next((lanes for lanes in TILE_LANES if sequences <= lanes), TILE_LANES[-1])
 
 
@@ -193,10 +182,7 @@ def _from_tiles(tiles: Array, L: int, B: int) -> Array:
 
 
 class Announcement(event.Listener):
-    """A listener to numba that prints `COMPILING_TEXT` when the first function of echolearn is not in its cache.
-
-    numba reports a compilation only if its cache has no result for it.
-    """
+    """A listener to numba that prints `COMPILING_TEXT` when a function of echolearn is first not in its cache."""
 
     def __init__(self) -> None:
         self.made = False

@@ -89,15 +89,7 @@ def _block_of(lanes: int, itemsize: int) -> int:
 
 @intrinsic
 def _add_row(
-    context: Value,
-    lanes: Value,
-    indices: Value,
-    data: Value,
-    start: Value,
-    stop: Value,
-    h: Value,
-    z: Value,
-    i: Value,
+    context: Value, lanes: Value, indices: Value, data: Value, start: Value, stop: Value, h: Value, z: Value, i: Value
 ) -> Value:
     """Add Σ_p data[p] h[indices[p]] over start <= p < stop to z[i]; the sums stay in registers."""
 

@@ -40,10 +40,7 @@ def chunk_count(dtype: DTypeLike) -> int:
 
 
 def run_in_chunks(reservoir: Reservoir, X: Array, X_fb: Array | None, h0: Array, *, F: Array, H: Array) -> int:
-    """Run one sequence, whose drive is F, in chunks; return their length, or 0 and F as it was if that fails.
-
-    The few steps that remain when its length is divided by the number of chunks come first.
-    """
+    """Run one sequence with drive F in chunks, after the steps left over; return their length, or 0 and F unchanged."""
     dtype, (K, N) = X.dtype, F.shape
     chunks = chunk_count(dtype)
     L = K // chunks

@@ -18,10 +18,6 @@ from echolearn.streams._estimator import EstimatorStream
 from echolearn.validation import Array, check_columns, check_path
 
 
-def _gives_probabilities(running: PipelineStream) -> bool:
-    return hasattr(running.network, "predict_proba")
-
-
 class PipelineStream:
     """The stream of a pipeline, in which frames pass through the transformers and then the network.
 
@@ -29,10 +25,7 @@ class PipelineStream:
     """
 
     def __init__(
-        self,
-        transformers: Sequence[BaseEstimator],
-        network: EstimatorStream,
-        feature_names: Array | None = None,
+        self, transformers: Sequence[BaseEstimator], network: EstimatorStream, feature_names: Array | None = None
     ):
         self._transformers, self.network, self.feature_names = transformers, network, feature_names
         self._elementwise = all(TRANSFORMERS[type(transformer).__name__].elementwise for transformer in transformers)
@@ -65,7 +58,7 @@ class PipelineStream:
         """Return the answer to the next frame, or the answers to a chunk of frames."""
         return self.network.predict(self._transformed(X))
 
-    @available_if(_gives_probabilities)
+    @available_if(lambda running: hasattr(running.network, "predict_proba"))
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probabilities of the classes, where `predict` returns labels; only of a classifier."""
         answers: Array = self.network.predict_proba(self._transformed(X))  # type: ignore[attr-defined]

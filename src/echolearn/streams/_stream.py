@@ -21,14 +21,7 @@ from echolearn.readout.online import OnlineRule
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import ACTIVATIONS, is_registered
 from echolearn.states._steps import advance
-from echolearn.validation import (
-    Array,
-    check_boolean,
-    check_float_dtype,
-    check_integer,
-    check_path,
-    finite_array,
-)
+from echolearn.validation import Array, check_boolean, check_float_dtype, check_integer, check_path, finite_array
 
 
 class _LaidOut(NamedTuple):

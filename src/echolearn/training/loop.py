@@ -44,10 +44,7 @@ class Objective(Protocol[Snapshot]):
         """Prepare for the steps of an epoch; `pause` may be called where the state can be kept."""
 
     def step(self, which: Array, done: float) -> tuple[float, float]:
-        """Take a step on some sequences; return their total error and number of targets.
-
-        done: epochs since the start of the training, with their fraction.
-        """
+        """Take a step on some sequences; return error and number of targets; done: epochs so far, with fraction."""
 
     def end_epoch(self) -> None:
         """Complete an epoch after its steps."""
@@ -258,11 +255,7 @@ def _first_error(objective: Objective[Snapshot]) -> float:
 
 
 def _try_epoch(
-    objective: Objective[Snapshot],
-    record: Record[Snapshot],
-    schedule: Schedule,
-    rng: np.random.Generator,
-    pause: Pause,
+    objective: Objective[Snapshot], record: Record[Snapshot], schedule: Schedule, rng: np.random.Generator, pause: Pause
 ) -> tuple[dict[str, float], float | None] | None:
     """Return the row of history and the validation error of one epoch, or None if it diverged once too often."""
     while True:

@@ -135,10 +135,7 @@ def _figures(tuning: Tuning, names: Sequence[str]) -> list[Figure]:
 def search_history(
     scores: Sequence[float | None], settings: Mapping[str, Sequence[object]], logarithmic: Collection[str]
 ) -> str:
-    """Draw the scores of trials in order with the best so far, and against each setting.
-
-    None is the score of a trial that was stopped early. `logarithmic` names the settings with a logarithmic axis.
-    """
+    """Draw the scores of trials (None: stopped early) in order, and against each setting, some `logarithmic`."""
     y = np.array([np.nan if s is None else s for s in scores])
     rows = -(-(1 + len(settings)) // 3)
     with styled_figure("search", (9.6, 3.1 * rows), layout="constrained") as figure:

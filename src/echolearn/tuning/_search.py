@@ -222,13 +222,7 @@ def _listed(series: Sequences) -> list[ArrayLike]:
 
 
 def _check_arguments(
-    estimator: object,
-    *,
-    trials: int,
-    validation: Part | None,
-    folds: int,
-    scoring: Scoring | None,
-    random_state: int,
+    estimator: object, *, trials: int, validation: Part | None, folds: int, scoring: Scoring | None, random_state: int
 ) -> None:
     if not hasattr(estimator, "get_params") or isinstance(estimator, type):
         raise TypeError(f"estimator={estimator!r:.80}; expected a network, or a Pipeline that ends in one.")

@@ -6,7 +6,6 @@ A step leads from the inputs in s->x1 to the outputs in s->y.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from echolearn.export.c.weights import (
     MAX_WEIGHTS,
     UNITS_PER_GROUP,
     in_groups,
-    is_rather_dense,
     padded,
     quantize_entries,
     quantize_rows,
@@ -107,39 +105,12 @@ def function(signature: str, body: str) -> str:
     return f"static inline {signature}\n{{\n{body}}}\n"
 
 
-def indented(statements: str) -> str:
-    """Return statements one level deeper."""
-    return "".join(f"    {line}\n" for line in statements.splitlines())
-
-
 EXPRESSIONS = {
     "tanh": "$N_tanh(z[i])",
     "sigmoid": "($R)0.5 + ($R)0.5 * $N_tanh(z[i])",
     "relu": "z[i] < 0 ? 0 : z[i]",
     "identity": "z[i]",
 }
-
-
-class NetworkCode(Protocol):
-    """What a header needs of a network, in the order in which constants and fields are added."""
-
-    def step(self) -> str:
-        """Return the statements of one step; constants and fields that they use are added."""
-
-    def add_work_space(self) -> None:
-        """Add the fields that nothing outside of a step reads."""
-
-    def functions(self) -> list[str]:
-        """Return the functions that the statements of a step call."""
-
-    def begin(self, word: str, end: Resumption | None) -> str:
-        """Return what sets the states before a sequence; end: where the training series ended; word: for names."""
-
-
-def network_code(draft: Draft) -> NetworkCode:
-    """Return what writes the network of a plan."""
-    network = draft.plan.network
-    return DeepCode(draft, network) if isinstance(network, Deep) else LayerCode(draft, network)
 
 
 @dataclass
@@ -181,14 +152,17 @@ class LayerCode:
         if len(layer.U_inputs):
             text += draft.product("U_inputs1", layer.U_inputs, "s->x1", "s->y", rounded=inputs)
         draft.state.add(draft.real, "y", n_out, "outputs")
-        return text + self._feed_back()
+        if layer.W_fb is not None:
+            softmax = f"    $N_softmax(s->fed, {n_out});\n" if layer.softmax else ""
+            text += f"    $N_copy(s->y, s->fed, {n_out});\n{softmax}"
+        return text
 
     def _recurrent(self, states: tuple[str, str]) -> str:
         """Return the call that adds W_rec h to z."""
         draft, W_rec = self.draft, self.layer.W_rec
         if len(W_rec.data) == 0:
             return ""
-        if is_rather_dense(W_rec):
+        if 2 * len(W_rec.data) > self.layer.units**2:  # places would take more than the zeros do
             return draft.product("W_rec1", W_rec.dense().T, "s->h1", "s->z", rounded=states)
         groups = in_groups(W_rec)
         count = len(groups.start) - 1
@@ -205,12 +179,6 @@ class LayerCode:
 
     def _rounded_states(self) -> str:
         return f"    s->q1_scale = $N_round(s->h1, s->q1, {self.layer.units});\n" if self.draft.whole else ""
-
-    def _feed_back(self) -> str:
-        if self.layer.W_fb is None:
-            return ""
-        softmax = f"    $N_softmax(s->fed, {self.layer.n_out});\n" if self.layer.softmax else ""
-        return f"    $N_copy(s->y, s->fed, {self.layer.n_out});\n{softmax}"
 
     def add_work_space(self) -> None:
         """Add z, and the numbers that are rounded to 16 bits."""
@@ -278,7 +246,7 @@ class DeepCode:
             "LAYERS": str(self.layers),
             "UNITS": str(C),
             "OUTPUTS": str(deep.n_out),
-            "FIRST": indented(first),
+            "FIRST": "".join(f"    {line}\n" for line in first.splitlines()),
             "READOUT": readout.rstrip("\n"),
             "INTERCEPT": intercept,
             "b_0": b_0,
@@ -332,3 +300,12 @@ class DeepCode:
     def begin(self, word: str, end: Resumption | None) -> str:
         """Return what sets the states."""
         return self.draft.set_field("h", np.zeros(self.deep.units) if end is None else end.state, f"{word}_h")
+
+
+NetworkCode = LayerCode | DeepCode
+
+
+def network_code(draft: Draft) -> NetworkCode:
+    """Return what writes the network of a plan."""
+    network = draft.plan.network
+    return DeepCode(draft, network) if isinstance(network, Deep) else LayerCode(draft, network)

@@ -14,15 +14,7 @@ from echolearn.validation import Array
 LINE_CHARACTERS = 118
 MAX_NAME_CHARACTERS = 40
 MAX_STRING_BYTES = 1000  # C99 promises 4095 characters, and a byte may become four of them
-SIZES_BYTES = {
-    "float": 4,
-    "double": 8,
-    "int": 4,
-    "unsigned int": 4,
-    "short": 2,
-    "unsigned short": 2,
-    "signed char": 1,
-}
+SIZES_BYTES = {"float": 4, "double": 8, "int": 4, "unsigned int": 4, "short": 2, "unsigned short": 2, "signed char": 1}
 
 
 def check_name(name: object) -> str:

@@ -57,12 +57,6 @@ def in_groups(matrix: Sparse) -> Groups:
     return Groups(np.append(0, np.cumsum(widths)), np.concatenate(columns))
 
 
-def is_rather_dense(matrix: Sparse) -> bool:
-    """Return whether more than half of a matrix is filled: then its places would take more than the zeros do."""
-    N = len(matrix.indptr) - 1
-    return 2 * len(matrix.data) > N * N
-
-
 def quantize_rows(matrix: Array, numbers: str) -> tuple[Array, Array]:
     """Return whole numbers (rows, columns) and one scale per row, so that their product is near the matrix."""
     scale = _scales(np.abs(matrix).max(axis=1, initial=0.0), numbers)

@@ -160,10 +160,7 @@ class Builder:
     def _turning_states(self, block: Block, backward_pairs: int, z: str, time: Time) -> str:
         """Return the states of a layer of pairs of units. The products with 1 - a are part of W_in."""
         m, parts, order = len(block.re), [], []
-        for pairs, reverse in (
-            (np.arange(m - backward_pairs), False),
-            (np.arange(m - backward_pairs, m), True),
-        ):
+        for pairs, reverse in ((np.arange(m - backward_pairs), False), (np.arange(m - backward_pairs, m), True)):
             if not len(pairs):
                 continue
             units = np.concatenate([pairs, m + pairs])

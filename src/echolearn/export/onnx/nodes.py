@@ -7,7 +7,6 @@ Every node acts on the last axis, so that the same functions build both: in a se
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -70,13 +69,6 @@ class Nodes:
         return self("Slice", value, first, end, self.whole(0))
 
 
-class Time(Protocol):
-    """How states pass from one step to the next."""
-
-    def recur(self, g: Nodes, starts: Sequence[Array], inputs: Sequence[str], body: Body, *, reverse: bool) -> str:
-        """Return the outputs of all steps; starts: the states before the first one; reverse: from the last step on."""
-
-
 class ScanTime:
     """All steps of a sequence, by `Scan`. starts_at: names that take the place of the first states, if given."""
 
@@ -84,7 +76,7 @@ class ScanTime:
         self._starts_at = starts_at
 
     def recur(self, g: Nodes, starts: Sequence[Array], inputs: Sequence[str], body: Body, *, reverse: bool) -> str:
-        """Return the outputs (steps, n) of all steps."""
+        """Return the outputs (steps, n); starts: the states before the first step; reverse: from the last step on."""
         from onnx import helper
 
         inner = Nodes(g)
@@ -131,3 +123,6 @@ class StepTime:
         after, output = body(g, states, list(inputs))
         self.after += after
         return output
+
+
+Time = ScanTime | StepTime  # how states pass from one step to the next

@@ -67,10 +67,7 @@ class Page:
 
 
 def open_models(path: Path, compare: Path | None = None, example: Path | None = None) -> list[PageModel]:
-    """Return the model of a file, and optionally a second one to be shown beside it.
-
-    example: a table or, of a recogniser, a recording with which the page opens.
-    """
+    """Return the model of a file, and a second one to show beside it; example: a table or recording to open with."""
     models = [open_model(place) for place in (path, compare) if place is not None]
     _check_comparable(models)
     if example is None:

@@ -144,11 +144,7 @@ def _spectral_radius(matrix: Sparse) -> float:
 def _summary(summary: Summary | None) -> dict[str, Json] | None:
     if summary is None:
         return None
-    return {
-        "washout": summary.washout,
-        "delays": list(summary.delays),
-        "thresholds": pack_array(summary.thresholds),
-    }
+    return {"washout": summary.washout, "delays": list(summary.delays), "thresholds": pack_array(summary.thresholds)}
 
 
 def _resumption(resumption: Resumption | None) -> dict[str, Json] | None:

@@ -52,10 +52,7 @@ def recognizer_payload(recognizer: Recognizer) -> Payload:
 
 
 def network_payload(states: Sequence[str], n_features: int) -> Payload:
-    """Return features, states and phones of a network of states that was saved without a decoder.
-
-    Its features are normalised per utterance, as `echolearn predict` does.
-    """
+    """Return features, states and phones of a network saved without a decoder, normalised per utterance."""
     context = n_features // _features.FEATURE_COLUMNS
     return {**_shared(FeatureRecipe(context=context), states), "phone_decoder": None, "word_decoder": None}
 

@@ -92,10 +92,7 @@ class _Rows:
 
 
 def examine(network: Network, split: Split, fit: RidgeFit, ridge: Ridge, *, strengths: Sequence[float]) -> Examination:
-    """Return what there is to say of a fitted network, before a softmax readout has seen the held-out data.
-
-    ridge: that of the settings, a number or a choice; strengths: those that a softmax readout chose from.
-    """
+    """Return what there is to say of a fitted network, before a softmax readout has seen the held-out data."""
     unseen = None
     if split.held_out is not None and network.reservoir.W_fb is None:
         unseen = _Unseen.of(network, split, split.held_out)
@@ -109,10 +106,7 @@ def examine(network: Network, split: Split, fit: RidgeFit, ridge: Ridge, *, stre
 
 @dataclass(frozen=True, eq=False)
 class _Unseen:
-    """A sample of the held-out data, and a readout that has not seen it.
-
-    statistics: of the sample, where the readout is a ridge readout.
-    """
+    """A sample of the held-out data, a readout that has not seen it, and its statistics for a ridge readout."""
 
     rows: list[_Rows]
     U: Array
@@ -207,10 +201,7 @@ def _remark_on_ridge(unseen: _Unseen, network: Network, choice: RidgeChoice, spl
 
 
 def edge_of(s: Statistics, mu: float, choice: RidgeChoice, train_share: float) -> str | None:
-    """Return "lower" or "upper" if mu is an end of the path that it was chosen from.
-
-    The path may follow from the statistics of all data, or from those of the training part, a share of them.
-    """
+    """Return "lower" or "upper" if mu is an end of its path, by the statistics of all data or of a share of them."""
     for share in (1.0, train_share):
         path = np.sort(np.asarray(choice(share * s.mean_diagonal), np.float64))
         if len(path) < 2:

@@ -114,10 +114,7 @@ def _warn_of_id_column(x: Array, names: Array) -> None:
 
 
 def warn_of_labels(labels: Array, *, weighted: bool = False) -> None:
-    """Warn if nearly all labels are of one class, or if there are many classes with few labels each.
-
-    weighted: whether weights of the classes make up for the first.
-    """
+    """Warn if nearly all labels are of one class, and classes are not weighted, or if many classes have few labels."""
     classes, counts = np.unique(labels, return_counts=True)
     share, each = counts.max() / len(labels), len(labels) / len(classes)
     if len(classes) >= MIN_MANY_CLASSES and each < MIN_LABELS_PER_CLASS:

@@ -68,7 +68,9 @@ def conjugate_gradients(
     """
     iterations = MAX_SOLVER_ITERATIONS if iterations is None else iterations
     while at.count < iterations:
-        D = _orthonormal(at.D)
+        # An orthonormal basis (Dubrulle, Retooling the method of block conjugate gradients, 2001): nearly dependent
+        # columns would be lost to rounding in D'(G + mu I)D, and convergence would be slow without them.
+        D = np.linalg.qr(at.D * ratio(np.ones(at.D.shape[1]), np.sqrt(column_dots(at.D, at.D))))[0]
         A = product(D) + penalised(D, mu)
         S = _inverse_of(D.T @ A)
         slope = D.T @ at.R
@@ -81,14 +83,6 @@ def conjugate_gradients(
             break
         pause(at)
     return at
-
-
-def _orthonormal(D: Array) -> Array:
-    """Return an orthonormal basis of the span of D (Dubrulle, Retooling the method of block conjugate gradients, 2001).
-
-    Nearly dependent columns would be lost to rounding in D'(G + mu I)D, and convergence would be slow without them.
-    """
-    return np.linalg.qr(D * ratio(np.ones(D.shape[1]), np.sqrt(column_dots(D, D))))[0]
 
 
 def _inverse_of(S: Array) -> Array:

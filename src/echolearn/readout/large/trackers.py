@@ -43,7 +43,7 @@ def solve_from_sample(
 
 
 class IterativeFullBatch:
-    """A `FullBatchTracker` whose U is solved by conjugate gradients, started from the last U.
+    """An `ExactFullBatch` whose U is solved by conjugate gradients, started from the last U.
 
     Case 2 takes the gradient at the U of the current weights, Case 1 at that of the epoch before.
     """
@@ -89,7 +89,7 @@ class IterativeFullBatch:
 
 
 class IterativeMiniBatches:
-    """A `MiniBatchTracker` whose U is moved by every mini-batch; a sketch serves `BATCHES_PER_SKETCH` of them.
+    """An `ExactMiniBatches` whose U is moved by every mini-batch; a sketch serves `BATCHES_PER_SKETCH` of them.
 
     Case 2 takes the gradient at the U after the mini-batch, Case 1 at the U at the beginning of the epoch.
     """

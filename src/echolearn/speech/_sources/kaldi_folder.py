@@ -114,11 +114,7 @@ def read_data_folder(path: str | Path) -> DataFolder:
 
 
 def _table(
-    folder: Path,
-    name: str,
-    present: set[str],
-    problems: list[Problem],
-    parse: Callable[[Path, int, str], Value],
+    folder: Path, name: str, present: set[str], problems: list[Problem], parse: Callable[[Path, int, str], Value]
 ) -> dict[str, Value]:
     """Return a table of the folder, {} if it is not there; what is wrong is added to the problems."""
     values: dict[str, Value] = {}
@@ -197,10 +193,7 @@ def read_kaldi_folders(root: str | Path) -> dict[str, DataFolder]:
 
 
 def read_aligned_features(root: str | Path) -> dict[str, Array]:
-    """Read `feats.scp` and the alignments `ali.scp` or `ali.ark` as the arrays of a feature file.
-
-    `states.txt` beside the data folders names the states; without it their numbers are the names.
-    """
+    """Read `feats.scp` and alignments as the arrays of a feature file; `states.txt`, if there, names the states."""
     root = Path(root)
     problems: list[Problem] = []
     rows: list[tuple[str, str, str, Array, Array]] = []

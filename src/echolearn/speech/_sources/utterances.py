@@ -88,10 +88,7 @@ def match_labels(
         elif fitting:
             labels[fitting[0].key] = segments
     problems += [
-        Problem(
-            str(u.audio),
-            f"has no labels in {file}, which covers {len(labels)} of {len(utterances)} utterances",
-        )
+        Problem(str(u.audio), f"has no labels in {file}, which covers {len(labels)} of {len(utterances)} utterances")
         for u in utterances
         if u.key not in labels
     ]

@@ -212,10 +212,7 @@ def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> Sente
     if names[0] != "sil":
         names, edges = ["sil", *names], [0, round(head * RATE_HZ / espeak.rate), *edges[1:]]
     if names[-1] != "sil":
-        names, edges = (
-            [*names, "sil"],
-            [*edges[:-1], len(samples) - round(tail * RATE_HZ / espeak.rate), edges[-1]],
-        )
+        names, edges = ([*names, "sil"], [*edges[:-1], len(samples) - round(tail * RATE_HZ / espeak.rate), edges[-1]])
     segments = [Segment(a / RATE_HZ, b / RATE_HZ, n) for a, b, n in zip(edges, edges[1:], names, strict=False)]
     words = [
         Segment((word.start + head) / espeak.rate, (word.end + head) / espeak.rate, word.name)

@@ -249,10 +249,7 @@ def phone_graph(phones: Sequence[PhoneModel], model: NGramModel) -> Graph:
 def word_graph(
     phones: Sequence[PhoneModel], lexicon: Lexicon, model: NGramModel, *, silence: str | None = None
 ) -> Graph:
-    """Return the graph of any sequence of words that lexicon and n-gram have in common, with silence around them.
-
-    ValueError if no word has both a pronunciation and a probability.
-    """
+    """Return the graph of the words that lexicon and n-gram share, silence around them; ValueError without any."""
     # Every word may be spoken after the empty history, where words share the beginnings of their pronunciations (a
     # prefix tree). The probability of the likeliest word below a node of the tree is taken into account as soon as the
     # node is reached, so that a narrow beam does not lose words before they are complete. The words that are listed

@@ -76,11 +76,7 @@ def learn_recognizer(
     outputs = [P.astype(np.float32) for batch in batches(inputs) for P in base.probabilities(batch)]
     probabilities = dict(zip(part.phones, outputs, strict=True))
     decoder, _ = tune_phones(
-        base.phone_decoder,
-        part.phones,
-        probabilities,
-        progress=_of("phones", progress),
-        record=records["phones"],
+        base.phone_decoder, part.phones, probabilities, progress=_of("phones", progress), record=records["phones"]
     )
     decoder, _ = calibrate(decoder, part.phones, probabilities)
     phones = replace(phones, weights=decoder.weights)

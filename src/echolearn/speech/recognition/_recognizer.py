@@ -33,13 +33,7 @@ from echolearn.speech.recognition._file import NETWORK_PREFIX, check_arrays, res
 from echolearn.speech.recognition._lexicon import Lexicon, restricted
 from echolearn.speech.recognition._ngrams import NGramModel, word_list
 from echolearn.speech.recognition._search import Token
-from echolearn.speech.recognition._stream import (
-    NO_RATE,
-    PAUSE_SECONDS,
-    RecognitionStream,
-    StreamSearch,
-    pause_frames,
-)
+from echolearn.speech.recognition._stream import NO_RATE, PAUSE_SECONDS, RecognitionStream, StreamSearch, pause_frames
 from echolearn.speech.recognition._transcription import Transcription
 from echolearn.validation import Array, check_path
 

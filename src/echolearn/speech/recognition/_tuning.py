@@ -182,10 +182,7 @@ def tune(
 
 
 class ConfidenceQuality(NamedTuple):
-    """How well confidences separate right tokens from wrong ones (substitutions or insertions).
-
-    Area and entropy are NaN if all tokens are right, or all wrong.
-    """
+    """How well confidences tell right tokens from wrong ones; area and entropy are NaN where all are the same."""
 
     right: int
     wrong: int

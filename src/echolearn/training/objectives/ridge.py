@@ -14,9 +14,9 @@ import numpy as np
 from echolearn.gradients.batch import BatchGradient, batch_gradient
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
-from echolearn.readout.solver import solver_for
+from echolearn.readout.solver import FullBatchTracker, MiniBatchTracker, solver_for
 from echolearn.readout.statistics import Statistics
-from echolearn.readout.trackers import FullBatchTracker, MiniBatchTracker, observe_sequences, whole_groups
+from echolearn.readout.trackers import observe_sequences, whole_groups
 from echolearn.readout.view import MAX_FRAMES_PER_PASS, Observation, Task
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import spectral_radius_of
