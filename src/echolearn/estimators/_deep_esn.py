@@ -305,7 +305,7 @@ class DeepESNRegressor(StepRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.standard_normal((60, 1)) for _ in range(30)]
     >>> y = [np.abs(x[:, 0] + np.roll(x[:, 0], 1)) for x in X]
-    >>> model = DeepESNRegressor(16, 2, epochs=20).fit(X[:25], y[:25])
+    >>> model = DeepESNRegressor(16, 2).fit(X[:25], y[:25])
     >>> model.score(X[25:], y[25:]) > 0.8
     True
     """
