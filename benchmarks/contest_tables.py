@@ -8,6 +8,7 @@ ROWS = {
     "muon": "single networks, a TCN with Muon",
     "ensembles": "ensembles",
     "bidirectional": "both directions of time",
+    "muon-bidirectional": "both directions, a TCN with Muon",
     "little-8": "every 8th utterance",
     "little-30": "every 30th utterance",
 }
