@@ -88,6 +88,8 @@ bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4
 	.venv-bench/bin/python benchmarks/ratios.py --plot docs/images/peers.svg
 	.venv-bench/bin/python benchmarks/contest.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/deep_parts.py --data $(DATA)
+	.venv-bench/bin/python benchmarks/deep_step.py
+	.venv-bench/bin/python benchmarks/deep_tasks.py
 	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/growth.py
 	.venv-bench/bin/python benchmarks/printed_vs_exact.py

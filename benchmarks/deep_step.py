@@ -21,7 +21,7 @@ from echolearn.training.optimizers import NEWTON_SCHULZ_STEPS
 
 UNITS, LAYERS, SEQUENCES, FRAMES, INPUTS, CLASSES = 128, 6, 4, 270, 117, 102
 TURNS, REPEATS = 15, 10
-GOALS = {"ratio of a step to its products": (1.5, False), "two threads over one": (1.7, True)}
+GOALS = {"one step, in units of its products": (1.5, False), "speed of two threads, in units of one": (1.7, True)}
 
 
 def objective():

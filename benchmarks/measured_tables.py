@@ -396,6 +396,15 @@ def export_loss():
 
 
 @table
+def deep_step():
+    """Return how far one training step of a deep network is from its products, and what two threads give."""
+    found = load("deep_step")
+    cells = [[row["work"], f"{row['ours']:.2f}", _asked(row).replace("<=", "≤"), _met(row)] for row in found["rows"]]
+    cells += [[name, f"{value:.1f} ms", "", ""] for name, value in found["milliseconds"].items()]
+    return markdown(["", ">measured", "goal", "met"], cells)
+
+
+@table
 def valid_times():
     """Return the valid times on test of fixed and learned networks, reservoirpy and NVAR."""
     titles = {
