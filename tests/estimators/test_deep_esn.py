@@ -53,7 +53,7 @@ def values():
 @parametrize_with_checks(
     [
         DeepESNClassifier(8, 2, epochs=40),
-        DeepESNRegressor(8, 2, epochs=20),
+        DeepESNRegressor(8, 2),
         DeepESNClassifier(8, 2, epochs=20, readout="ridge"),
     ],
     expected_failed_checks=lambda _: EXPECTED,
