@@ -1,4 +1,4 @@
-"""What each part of the deep network buys: `DeepESNClassifier` on AN4 with one part changed at a time, on valid.
+"""The effect of each part of a deep network: `DeepESNClassifier` on AN4 with one part changed at a time, on valid.
 
     python benchmarks/deep_parts.py --data an4_states.npz [--only base tanh ... --jobs 2]
 

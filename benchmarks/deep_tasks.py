@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Task:
-    """What is learned from a seed, how answers are measured, and what settings the data require."""
+    """The data of a seed, the measure of the error, and the settings that the data require."""
 
     parts: Callable[[int], Parts]
     measure: str

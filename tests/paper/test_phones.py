@@ -126,7 +126,7 @@ def finished(spoken: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_a_recogniser_gives_the_states_of_the_network_of_a_system(finished: Run, spoken: Corpus) -> None:
-    """Of every system: a network is the same network, whether `phones` decodes with it or a recogniser."""
+    """A recogniser computes the same states as `phones` does with the same network, for every system."""
     out, _ = finished
     for cell in SMALL.cells():
         network = load(out / "systems" / f"{cell.name}.safetensors")
