@@ -26,7 +26,7 @@ def test_days_and_months_are_read_in_the_order_that_the_column_has(tmp_path, tex
     found = read_series(written(tmp_path / "a.csv", [f"{text},{i}" for i, text in enumerate(texts)]), None)
     assert found.dates[0] == np.datetime64(first)
     assert (np.diff(found.dates) > 0).all()
-    assert found.notes == (
+    assert found.notes[1:] == (
         [] if words is None else [f"In the column 'day', dates such as {texts[0]} were read as {words}."]
     )
 
@@ -42,19 +42,19 @@ def test_dates_of_two_readings_are_refused_unless_the_order_is_given(tmp_path):
 def test_columns_that_are_not_used_are_named_with_the_reason(tmp_path):
     texts = read_series(written(tmp_path / "a.csv", ["Jan 5,1", "Jan 6,2"]), None)
     assert texts.dates is None
-    assert texts.notes[0].startswith("The column 'day' was not used: line 2 has 'Jan 5', which is neither a number nor")
+    assert texts.notes[1].startswith("The column 'day' was not used: line 2 has 'Jan 5', which is neither a number nor")
     late = read_series(written(tmp_path / "b.csv", ["2024-01-05,1", "2024-01-06,2", "total 2,3"]), None)
-    assert "line 4 has 'total 2'" in late.notes[0]
+    assert "line 4 has 'total 2'" in late.notes[1]
     with pytest.raises(ValueError, match=r"line 2: '30\.02\.2024' is not a date"):
         read_series(written(tmp_path / "c.csv", ["30.02.2024,1", "31.02.2024,2"]), None)
     plain = read_series(written(tmp_path / "d.csv", ["north,1", "south,2"]), None)
-    assert plain.notes == []
+    assert len(plain.notes) == 1
 
 
 def test_a_first_line_of_values_is_data(tmp_path):
     found = read_series(written(tmp_path / "a.csv", ["2024-01-01,5.5", "2024-01-02,6.5"], header=""), None)
     assert (found.name, found.values.tolist(), len(found.dates)) == ("column_2", [5.5, 6.5], 2)
-    assert "The first line of a.csv holds values and was read as data" in found.notes[0]
+    assert "The first line of a.csv holds values and was read as data" in found.notes[1]
     years = written(tmp_path / "b.csv", ["1", "2"], header="2020")
     assert read_series(years, None).values.tolist() == [2020, 1, 2]
     assert read_series(years, None, header=True).values.tolist() == [1, 2]
@@ -68,8 +68,7 @@ def test_separators_and_decimal_commas_are_found(tmp_path, separator, word):
     found = read_series(written(tmp_path / "a.csv", rows, header=f"day{separator}sales"), None)
     assert found.values.tolist() == [1001.5, 1002.5, 1003.5]
     assert found.notes == [
-        f"The columns of a.csv are separated by {word}.",
-        "Commas in numbers were read as decimal commas.",
+        f"a.csv: 3 rows, columns day, sales; separated by {word}; decimal commas; points between thousands."
     ]
     points = [row.replace("1.00", "").replace(",", ".") for row in rows]
     assert read_series(written(tmp_path / "b.csv", points, f"day{separator}sales"), None).values.tolist() == [
@@ -80,13 +79,11 @@ def test_separators_and_decimal_commas_are_found(tmp_path, separator, word):
 
 
 def test_a_field_that_is_not_a_number_is_named_with_a_cure(tmp_path):
-    path = written(tmp_path / "a.csv", ['2024-01-01,"1,009.0"', '2024-01-02,"1,010.0"'])
-    with pytest.raises(ValueError, match=r"line 2, column 'sales': '1,009.0' is not a number.*write 1009.0"):
-        read_series(path, None)
     path = written(tmp_path / "b.csv", ["2024-01-01,1009.5", '2024-01-02,"1009,5"'])
-    with pytest.raises(ValueError, match=r"line 3, column 'sales': '1009,5' is not a number.*1009\.5; or.*semicolons"):
+    with pytest.raises(ValueError, match=r"line 3, column 'sales': '1009,5' is not a number.*--decimal ,"):
         read_series(path, "sales")
     binary = tmp_path / "c.csv"
-    binary.write_bytes(b"\x93NUMPY\xff\xfe")
-    with pytest.raises(ValueError, match="not a text file in UTF-8"):
+    np.save(binary.with_suffix(".npy"), np.arange(3))
+    binary.with_suffix(".npy").rename(binary)
+    with pytest.raises(ValueError, match="not a text file; expected a table as CSV"):
         read_series(binary, None)

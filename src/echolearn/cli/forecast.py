@@ -19,7 +19,8 @@ from echolearn.cli.csv_files import (
     read_table,
     write_table,
 )
-from echolearn.cli.options import FILE, header_option
+from echolearn.cli.options import FILE, dates_option, decimal_option, force_option, header_option
+from echolearn.cli.outputs import claim, report
 from echolearn.estimators import ESNForecaster
 from echolearn.forecasting.calendar import DAY_SECONDS, MIN_MONTH_SECONDS, regular_calendar
 from echolearn.forecasting.seasons import seasons_of_index
@@ -37,9 +38,10 @@ from echolearn.validation import Array
 @click.option("--coverage", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.9, show_default=True,
               help="The share of values that the intervals should hold.")  # fmt: skip
 @header_option
-@click.option("--dates", "order", type=click.Choice(["day-first", "month-first"]),
-              help="How to read dates such as 01/02/2024.  [default: found, where a day is above 12]")  # fmt: skip
+@decimal_option
+@dates_option
 @click.option("--out", type=FILE, help="The CSV file to write.  [default: FILE-forecast.csv]")
+@force_option
 @click.option("--plot", type=FILE, help="Also write a picture: .png, .svg or .pdf.")
 def forecast(
     *,
@@ -49,7 +51,8 @@ def forecast(
     season: int | None,
     coverage: float,
     header: bool | None,
-    order: str | None,
+    decimal: str | None,
+    date_order: str | None,
     out: Path | None,
     plot: Path | None,
 ) -> None:
@@ -59,9 +62,11 @@ def forecast(
     column of dates, if there is one, gives the distance of the steps: 2024-05, 2024-05-31, 31.05.2024, 05/31/2024. What
     was found is printed.
     """
+    place = out or file.with_name(f"{file.stem}-forecast.csv")
+    claim(place, *([] if plot is None else [plot]))
     if plot is not None:
         check_plot(plot)
-    series = read_series(file, column, header=header, order=order)
+    series = read_series(file, column, header=header, decimal=decimal, order=date_order)
     for note in series.notes:
         click.echo(note)
     result = forecast_series(series, horizon, coverage, season)
@@ -76,12 +81,11 @@ def forecast(
             click.echo("Repeating the last value or season did no worse there: trust this forecast no more than that.")
     else:
         click.echo("The series is too short to check the forecast on its last values.")
-    place = out or file.with_name(f"{file.stem}-forecast.csv")
     write_forecast(result, place)
-    click.echo(f"written: {place} ({len(result.forecast)} steps, {coverage:.0%} intervals)")
+    report(place, f" ({len(result.forecast)} steps, {coverage:.0%} intervals)")
     if plot is not None:
         plot_forecast(result, plot)
-        click.echo(f"written: {plot}")
+        report(plot)
 
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
@@ -111,12 +115,19 @@ class FileForecast:
     check: Backtest | None
 
 
-def read_series(path: Path, column: str | None, *, header: bool | None = None, order: str | None = None) -> SeriesFile:
+def read_series(
+    path: Path,
+    column: str | None,
+    *,
+    header: bool | None = None,
+    decimal: str | None = None,
+    order: str | None = None,
+) -> SeriesFile:
     """Return a column of a CSV file; the first column that holds dates are the dates.
 
     header: whether the first line has names, None: find out. order: of days and months, as `read_dates` takes it.
     """
-    table = read_table(path, header=header)
+    table = read_table(path, header=header, decimal=decimal)
     dated = [j for j, texts in enumerate(table.columns) if all(map(looks_like_date, texts))]
     numbers = {table.names[j]: found for j in range(len(table.names)) if (found := table.numbers(j)) is not None}
     name = _column(table, list(numbers), column)
@@ -170,7 +181,8 @@ def _stamps(table: TextTable, j: int, order: str | None) -> Array | None:
     """Return the dates of a column in ascending order, or None, with a note, if they cannot be read."""
     name = table.names[j]
     try:
-        stamps, note = read_dates(table.columns[j], order)
+        dates, note = read_dates(table.columns[j], order)
+        stamps: Array = dates.tz_localize(None).to_numpy().astype("M8[s]")
     except AmbiguousDates as problem:
         raise AmbiguousDates(f"{table.path}, column {name!r}: {problem}") from None
     except ImpossibleDate as problem:
