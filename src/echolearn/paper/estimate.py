@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from echolearn.display.facts import counted
 from echolearn.estimators import DeepESNClassifier
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
