@@ -127,8 +127,8 @@ def open_state_network(path: Path) -> StateClassifier:
     model = model.model if isinstance(model, Recognizer) else model
     if not isinstance(model, StateClassifier) or not model.per_step_ or model.classes_.dtype.kind != "U":
         raise ValueError(
-            f"{path} ({type(model).__name__}) is not a network for phone states; make one with: echolearn train --corpus ... To "
-            "predict the rows of a table with it: echolearn predict MODEL FILE.csv"
+            f"{path} ({type(model).__name__}) is not a network for phone states; make one with: echolearn train "
+            "--corpus ... To predict the rows of a table with it: echolearn predict MODEL FILE.csv"
         )
     return model
 
