@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from echolearn.cli.csv_files import read_table
 from echolearn.cli.forecast import read_series
 
 
@@ -87,3 +88,66 @@ def test_a_field_that_is_not_a_number_is_named_with_a_cure(tmp_path):
     binary.with_suffix(".npy").rename(binary)
     with pytest.raises(ValueError, match="not a text file; expected a table as CSV"):
         read_series(binary, None)
+
+
+PLAIN = [1234.5, 987.25, 20000.0, 0.5, 1000000.75, -3456.0]
+STYLES = {  # as one writes 1234.5 somewhere
+    "American": lambda v: f"{v:,.2f}",
+    "German": lambda v: f"{v:,.2f}".translate(str.maketrans(",.", ".,")),
+    "French": lambda v: f"{v:,.2f}".replace(",", "\u202f").replace(".", ","),
+    "Swiss": lambda v: f"{v:,.2f}".replace(",", "’"),
+    "plain": lambda v: f"{v:.2f}",
+    "scientific": lambda v: f"{v:.9e}",
+}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("style", STYLES)
+def test_numbers_are_read_as_they_are_written_in_many_countries(tmp_path, style, separator):
+    fields = [f'"{STYLES[style](value)}"' for value in PLAIN]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([f"i{separator}v", *(f"{i}{separator}{text}" for i, text in enumerate(fields))]))
+    table = read_table(path)
+    np.testing.assert_allclose(table.numbers(1), PLAIN)
+    assert ("decimal commas" in table.notes[0]) == (style in ("German", "French"))
+    assert ("points between thousands" in table.notes[0]) == (style == "German")
+    assert ("commas between thousands" in table.notes[0]) == (style == "American")
+
+
+def test_thousands_and_decimals_that_look_alike_are_asked_back(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("tag;wert\n1;1.234\n2;2.500\n")
+    with pytest.raises(ValueError, match=r"line 2: 1\.234 may be 1\.234 or 1234, .*--decimal \. .*--decimal ,"):
+        read_table(path)
+    assert read_table(path, decimal=",").numbers(1).tolist() == [1234, 2500]
+    assert read_table(path, decimal=".").numbers(1).tolist() == [1.234, 2.5]
+    path.write_text("tag;wert;preis\n1;1.234;0,5\n2;2.500;1,25\n")  # another column decides
+    assert read_table(path).numbers(1).tolist() == [1234, 2500]
+    path.write_text("tag;wert;preis\n1;1.234;0.5\n2;2.500;1.25\n")
+    assert read_table(path).numbers(1).tolist() == [1.234, 2.5]
+    path.write_text("a,b\n1.234,2.345\n3.456,4.567\n")  # with commas between columns, points are decimal
+    assert read_table(path).numbers(0).tolist() == [1.234, 3.456]
+    path.write_text('a,b\n"1,234",2\n"3,456",4\n')
+    assert read_table(path).numbers(0).tolist() == [1234, 3456]
+    assert "commas between thousands" in read_table(path).notes[0]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("day,sales,sales\n2024-01-01,1,2\n2024-01-02,3,4\n")
+    with pytest.raises(ValueError, match=r"the columns 2 and 3 are both called .sales.\. Rename"):
+        read_table(path)
+    assert read_table(path, header=False).names == ["column_1", "column_2", "column_3"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "note"), [("utf-8", False), ("utf-8-sig", False), ("utf-16", False), ("cp1252", True)]
+)
+def test_files_as_spreadsheets_write_them(tmp_path, encoding, note):
+    path = tmp_path / "a.csv"
+    path.write_bytes("sep=;\r\nGröße;Menge;\r\n1,5;2;\r\n;3;\r\n;;\r\n".encode(encoding))
+    table = read_table(path)
+    assert table.names == ["Größe", "Menge"]
+    np.testing.assert_array_equal(table.numbers(0), [1.5, np.nan])
+    assert table.lines == [3, 4]
+    assert any("Windows-1252" in line for line in table.notes) == note

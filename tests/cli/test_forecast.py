@@ -51,7 +51,7 @@ def test_what_is_wrong_with_a_file_is_said(sales, tmp_path):
         read_series(ragged, "a")
     twice = tmp_path / "twice.csv"
     twice.write_text("day,a\n2024-01-02,2\n2024-01-01,1\n2024-01-02,3\n")
-    with pytest.raises(ValueError, match="line 4: 2024-01-02 a second time. Keep one row per date"):
+    with pytest.raises(ValueError, match=r"line 4: 2024-01-02 a second time\. Keep one row per date"):
         read_series(twice, None)
 
 
@@ -138,3 +138,80 @@ def test_dates_without_pandas_are_refused_with_what_to_install(tmp_path, monkeyp
     result = forecast(tmp_path / "a.csv")
     assert result.exit_code == 2
     assert "pip install 'echolearn[forecast]'" in result.output
+
+
+def signal(count, period):
+    """Return a level with a season, in steps of a hundredth."""
+    t = np.arange(count)
+    return np.round(1500 + 400 * np.sin(2 * np.pi * t / period) + np.random.default_rng(0).normal(0, 20, count), 2)
+
+
+def german(value):
+    return f"{value:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+def file_of(dates, values, form, *, header="date,value", separator=",", number=str):
+    rows = [f"{date:{form}}{separator}{number(v)}" for date, v in zip(dates, values, strict=True)]
+    return "\n".join([header.replace(",", separator), *rows] if header else rows) + "\n"
+
+
+DAYS = pd.date_range("2024-01-01", periods=70)
+MONTHS = pd.date_range("2018-01-31", periods=72, freq="ME")
+HOURS = pd.date_range("2024-03-25", periods=240, freq="h", tz="Europe/Berlin")  # over the change of the clocks
+WORK = pd.date_range("2024-01-01", periods=100, freq="B")
+DST = signal(240, 24)
+# Twelve files as people have them: their bytes, options, the dates that follow, and what is printed or refused.
+TWELVE = {
+    "European": (file_of(DAYS, signal(70, 7), "%d.%m.%Y", separator=";", number=german), (), DAYS, "decimal commas"),
+    "American": (file_of(DAYS, signal(70, 7), "%m/%d/%Y", number=lambda v: f'"{v:,.2f}"'), (), DAYS,
+                 "commas between thousands"),
+    "ISO": (file_of(DAYS, signal(70, 7), "%Y-%m-%d"), (), DAYS, "70 rows, columns date, value"),
+    "Excel export": ("\ufeffsep=;\r\n" + file_of(DAYS, signal(70, 7), "%d.%m.%Y", separator=";", number=german)
+                     .replace("\n", "\r\n"), (), DAYS, "separated by semicolons"),
+    "no header": (file_of(DAYS, signal(70, 7), "%Y-%m-%d", header=""), (), DAYS, "was read as data"),
+    "gaps": (file_of(DAYS.delete([20, 21, 40]), np.delete(signal(70, 7), [20, 21, 40]), "%Y-%m-%d"), (), DAYS,
+             "3 dates have no row"),
+    "duplicated dates": (file_of(DAYS.insert(5, DAYS[4]), np.insert(signal(70, 7), 5, 1.0), "%Y-%m-%d"), (), None,
+                         "line 7: 2024-01-05 a second time. Keep one row per date."),
+    "month ends": (file_of(MONTHS, signal(72, 12), "%Y-%m-%d"), (), MONTHS, "a season of 12"),
+    "business days": (file_of(WORK, signal(100, 5), "%Y-%m-%d"), (), WORK, "a season of 5"),
+    "zones": (file_of(HOURS, DST, "%Y-%m-%d %H:%M:%S%z"), (), HOURS, "a season of 24"),
+    "hourly over a change of clocks": (
+        file_of(pd.date_range("2024-10-25", periods=120, freq="h", tz="Europe/Berlin"), DST[:120], "%Y-%m-%d %H:%M"),
+        (), None, "2024-10-27 02:00 a second time. Keep one row per date. Where a clock was set back"),
+    "two columns": (file_of(DAYS, signal(70, 7), "%Y-%m-%d", header="date,value,other", number=lambda v: f"{v},{v}"),
+                    ("--column", "value"), DAYS, "columns date, value, other"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TWELVE)
+def test_files_as_people_have_them(tmp_path, kind):
+    text, options, dates, expected = TWELVE[kind]
+    path = tmp_path / "a.csv"
+    path.write_text(text, newline="", encoding="utf-8")
+    result = forecast(path, "--horizon", "3", *options)
+    assert expected in result.output
+    if dates is None:
+        assert result.exit_code == 2
+        assert len(result.output.strip().splitlines()) == 1
+        return
+    assert result.exit_code == 0, result.output
+    found = pd.read_csv(tmp_path / "a-forecast.csv")
+    ahead = pd.date_range(dates[0], periods=len(dates) + 3, freq=dates.freq)[-3:]
+    assert (
+        pd.to_datetime(found["date"], utc=True).tolist() == ahead.tz_convert("UTC").tolist()
+        if ahead.tz
+        else (pd.to_datetime(found["date"]).tolist() == ahead.tolist())
+    )
+    level = found.iloc[:, 1]
+    assert ((level > 900) & (level < 2100)).all()  # the values of the file, neither a thousandth nor a thousandfold
+    assert (found["lower"] < level).all()
+    assert (level < found["upper"]).all()
+
+
+def test_two_columns_of_numbers_are_asked_back(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(TWELVE["two columns"][0])
+    result = forecast(path)
+    assert result.exit_code == 2
+    assert "2 columns of numbers: value, other. Name one: --column." in result.output

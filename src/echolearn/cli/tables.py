@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from echolearn.cli.csv_files import MISSING_WORDS, TextTable, looks_like_date, read_dates, read_table
 from echolearn.cli.options import TableOptions
+from echolearn.display.facts import counted
 from echolearn.validation import Array
 
 ARRAY_ENDINGS = (".npy", ".npz")
@@ -123,7 +124,7 @@ def _in_order(table: TextTable, j: int, rows: Sequence[Array], order: str | None
         long += int((steps > LONG_STEP * np.median(steps)).sum()) if len(steps) else 0
         ordered.append(by_time)
     if long:
-        table.notes.append(f"{long} steps of {table.names[j]!r} are longer than usual; all count as one step.")
+        table.notes.append(f"{counted(long, 'gap')} in {table.names[j]!r}; each row counts as one step.")
     return ordered
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -56,6 +57,7 @@ from echolearn.paper.fits import (
     with_errors,
 )
 from echolearn.paper.parts import CorpusParts
+from echolearn.sequences.tables import id_columns
 from echolearn.speech import Corpus, Evaluation, mfcc, read_audio, usual_deviations, vocal_tract_warps
 from echolearn.speech._augmentation import Augment
 from echolearn.speech._phone_set import split_state
@@ -114,8 +116,8 @@ def train(ctx: click.Context, /, *, data: Path | None, out: Path, **given: Any) 
     """
     if (data is None) == (given["corpus"] is None):
         raise ValueError(
-            f"{'neither a table nor' if data is None else 'both a table and'} a corpus is given; expected echolearn "
-            "train DATA.csv --target COLUMN --out MODEL, or echolearn train --corpus synthetic --out MODEL"
+            f"{'neither a table nor a corpus is' if data is None else 'both a table and a corpus are'} given; expected "
+            "echolearn train DATA.csv --target COLUMN --out MODEL, or echolearn train --corpus synthetic --out MODEL"
         )
     for option in ctx.command.params:
         source = ctx.get_parameter_source(option.name or "")
@@ -211,6 +213,8 @@ def _train_on_table(
         raise ValueError(f"add --target: the column of {data} that is to be learned.")
     frames = read_frames(data, None, how, [target])
     found = read_targets(frames, target, task)
+    for name in id_columns(pandas.DataFrame(columns=frames.features)):
+        raise ValueError(f"the column {name!r} looks like the names of sequences; add --id {name}, or rename it.")
     X = [pandas.DataFrame(x, columns=frames.features) for x in frames.X]
     y = found.y
     if not found.per_step:  # sequences without a target teach nothing
@@ -269,7 +273,9 @@ def _best_on_held_out(
     scores = {}
     for kind, estimator in estimators.items():
         display.note(f"fitting the {NETWORK_NAMES[kind]} to four fifths of the data")
-        scores[kind] = _fit_table(clone(estimator), *train, display).score(*held_out)
+        fitted = _fit_table(clone(estimator), *train, display)
+        with warnings_as_notes(display.note):
+            scores[kind] = fitted.score(*held_out)
     best = max(scores, key=lambda kind: scores[kind])
     measure = "share of right labels" if is_classifier(estimators[best]) else "R²"
     texts = ", ".join(f"{NETWORK_NAMES[kind]} {score:.3f}" for kind, score in scores.items())
@@ -294,6 +300,7 @@ def _held_out(X: list[Any], y: Any, per_step: bool) -> tuple[tuple[Any, Any], tu
 def _fit_table(estimator: Any, X: list[Any], y: Any, display: FitDisplay, checkpoint: Path | None = None) -> Any:
     """Fit a network with its progress on the terminal."""
     with warnings_as_notes(display.note):
+        warnings.filterwarnings("ignore", "the column .* grows from row to row")  # there is a note
         if isinstance(estimator, (SeriesClassifier, SeriesRegressor)):
             return estimator.fit(X, y)
         display.start(planned_epochs(estimator, len(X)))
