@@ -51,7 +51,7 @@ def test_what_is_wrong_with_a_file_is_said(sales, tmp_path):
         read_series(ragged, "a")
     twice = tmp_path / "twice.csv"
     twice.write_text("day,a\n2024-01-02,2\n2024-01-01,1\n2024-01-02,3\n")
-    with pytest.raises(ValueError, match="line 4: 2024-01-02 a second time. Keep one row per date"):
+    with pytest.raises(ValueError, match=r"line 4: 2024-01-02 a second time. Keep one row per date"):
         read_series(twice, None)
 
 

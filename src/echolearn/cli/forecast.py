@@ -69,9 +69,7 @@ def forecast(
         click.echo(note)
     result = forecast_series(series, horizon, coverage, season)
     season_text = f"a season of {result.season} steps" if result.season > 1 else "no season"
-    click.echo(
-        f"{result.series.name}: {len(result.series.values)} values, {season_text}; method {result.method.replace('_', ' ')}"
-    )
+    click.echo(f"{result.series.name}: {len(result.series.values)} values, {season_text}; method {result.method}")
     if result.check is not None:
         click.echo("forecasts of the last known values, as a check:")
         click.echo(repr(result.check))
@@ -133,10 +131,10 @@ def read_series(path: Path, column: str | None, *, header: bool | None = None, o
         labels = pandas().Index(numbers[years[0]].astype(np.int64), name=years[0])
     if labels is None:
         return SeriesFile(name, values, table.notes)
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", InputWarning)
         rows, _ = on_calendar(pandas().Series(values, index=labels, name=name), path.name)
-    return SeriesFile(name, rows, [*table.notes, *(str(one.message) for one in found)])
+    return SeriesFile(name, rows, [*table.notes, *(str(one.message) for one in warned)])
 
 
 def pandas() -> ModuleType:
