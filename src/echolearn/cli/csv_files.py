@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # optional
 MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", ".", "-", "#n/a"}
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}  # in the order in which they are tried
 DECIMALS = {".": ",", ",": "."}  # what separates decimals, and then thousands
-NUMBERS = {
+NUMBER_FORMS = {
     decimal: re.compile(
         rf"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:\{thousands}\d{{3}})+|(?=\{decimal}\d))(?:\{decimal}\d*)?(?:[eE][+-]?\d+)?"
     )
@@ -39,7 +39,7 @@ def parse_number(text: str, decimal: str) -> float | None:
     if text.lower() in MISSING_WORDS:
         return np.nan
     plain = THOUSANDS_BLANK.sub("", text)
-    if NUMBERS[decimal].fullmatch(plain) is None:
+    if NUMBER_FORMS[decimal].fullmatch(plain) is None:
         return None
     return float(plain.replace(DECIMALS[decimal], "").replace(decimal, "."))
 
@@ -233,7 +233,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?( ?(?P<zone>Z|[+-]\d{2}(:?\d{2})?))?)?)?")
 WRITTEN_DATE = re.compile(r"(\d{1,4})([./-])\d{1,2}\2(\d{1,4})(?:([ T])\d{1,2}:\d{2}(:\d{2})?)?")
-ORDERS = {"year-first": "%Y{0}%m{0}%d", "day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y"}
+DATE_FORMS = {"year-first": "%Y{0}%m{0}%d", "day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y"}
 
 
 def import_pandas(what: str) -> ModuleType:
@@ -282,14 +282,14 @@ def read_dates(texts: Sequence[str], order: str | None = None) -> tuple[pd.Datet
     clock = "" if first[4] is None else f"{first[4]}%H:%M{':%S' if first[5] else ''}"
     orders = ["year-first"] if len(first[1]) == 4 else [order] if order else ["day-first", "month-first"]
     readings = {
-        name: pandas.to_datetime(texts, format=ORDERS[name].format(first[2]) + clock, errors="coerce")
+        name: pandas.to_datetime(texts, format=DATE_FORMS[name].format(first[2]) + clock, errors="coerce")
         for name in orders
     }
     possible = [name for name, dates in readings.items() if not dates.isna().any()]
     if len(possible) == 2 and first[2] != ".":  # with points, the day comes first
         _refuse_two_readings(texts, *readings.values())
     best = possible[0] if possible else min(readings, key=lambda name: int(readings[name].isna().sum()))
-    words = [{"%d": "day", "%m": "month", "%Y": "year"}[part] for part in ORDERS[best].split("{0}")]
+    words = [{"%d": "day", "%m": "month", "%Y": "year"}[part] for part in DATE_FORMS[best].split("{0}")]
     note = "" if best == "year-first" else f"dates such as {texts[0]} were read as {first[2].join(words)}"
     return _checked(texts, readings[best]), note
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from echolearn.paper.fits import confusion_counts
 from echolearn.speech import Corpus
 from echolearn.speech._phone_set import phones_of_states
 from echolearn.speech.recognition._recognizer import StateClassifier
+from echolearn.validation import Array
 
 SHOWN_CONFUSIONS = 8
 REGRESSION_SCORES = {"neg_root_mean_squared_error": "rmse", "neg_mean_absolute_error": "mae", "r2": "r2"}
@@ -50,7 +51,7 @@ def evaluate(*, model: Path, data: Path | None, target: str | None, part: str, a
     click.echo(json.dumps(found, indent=1) if as_json else text)
 
 
-def table_errors(model: BaseEstimator, frames: FrameFile, y: Any) -> dict[str, Any]:
+def table_errors(model: BaseEstimator, frames: FrameFile, y: Sequence[Array] | Array) -> dict[str, float]:
     """Return the errors of a model on a table, over the steps or sequences that its own `score` counts."""
     labels, per_step = is_classifier(last_step(model)), last_step(model).per_step_
     names = {"accuracy": "error", "balanced_accuracy": "mean_error_of_classes"} if labels else REGRESSION_SCORES
@@ -63,7 +64,7 @@ def table_errors(model: BaseEstimator, frames: FrameFile, y: Any) -> dict[str, A
     }
 
 
-def table_text(found: Mapping[str, Any]) -> str:
+def table_text(found: Mapping[str, float]) -> str:
     over = next(f"{count:,} {name}" for name, count in found.items())
     if "error" in found:
         return f"error {found['error']:.1%}, mean over classes {found['mean_error_of_classes']:.1%}; {over}"

@@ -74,8 +74,7 @@ def forecast(
         click.echo(note)
     result = forecast_series(series, horizon, coverage, season)
     season_text = f"a season of {result.season} steps" if result.season > 1 else "no season"
-    known, method = len(result.series.values), result.method.replace("_", " ")
-    click.echo(f"{result.series.name}: {known} values, {season_text}; method {method}")
+    click.echo(f"{result.series.name}: {len(result.series.values)} values, {season_text}; method {result.method}")
     if result.check is not None:
         click.echo("forecasts of the last known values, as a check:")
         click.echo(repr(result.check))

@@ -45,20 +45,20 @@ def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | No
     ctx.meta["tables"] = nested
 
 
-def table_settings(ctx: click.Context, table: str, kind: Any = None) -> configuration.Settings:
+def table_settings(ctx: click.Context, table: str, kind: type | None = None) -> configuration.Settings:
     """Return the parameters of a network in a table of the configuration file, {} where there is none."""
     return _estimator_settings(ctx.meta.get("tables", {}).get(table, {}), f"[{table}]", kind)
 
 
-def _estimator_settings(settings: configuration.Settings, where: str, kind: Any) -> configuration.Settings:
-    if kind is None:
-        from echolearn.estimators import ESNClassifier as kind  # slow, and not needed for --help
+def _estimator_settings(settings: configuration.Settings, where: str, kind: type | None) -> configuration.Settings:
+    from echolearn.estimators import ESNClassifier  # slow, and not needed for --help
 
-    return configuration.estimator_settings(settings, kind().get_params(deep=False), where, kind.groups)
+    one = (kind or ESNClassifier)()
+    return configuration.estimator_settings(settings, one.get_params(deep=False), where, one.groups)
 
 
 def network_changes(
-    ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int, kind: Any = None
+    ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int, kind: type | None = None
 ) -> configuration.Settings:
     """Return settings other than the defaults: from options, then the configuration file, then --set.
 

@@ -82,9 +82,8 @@ def table1(
     paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
     plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, level=level, paper=paper, ours=ours)
     plan.check()
-    frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
-    if estimate and frames is not None:  # the size of synthetic speech is known before it is made
-        click.echo(estimate_text(plan, CorpusSize.of_synthetic(frames)))
+    if estimate and corpus_settings["corpus"] == "synthetic":  # its size is known before it is made
+        click.echo(estimate_text(plan, CorpusSize.of_synthetic(corpus_settings["frames"] or 0)))
         return
     claim_folder(out, "cells", force=force)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."

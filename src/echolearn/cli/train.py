@@ -74,15 +74,17 @@ from echolearn.speech.recognition._learner import valid_part
 from echolearn.speech.recognition._lexicon import spelled_in
 from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
+from echolearn.validation import Array
 
 NETWORK_NAMES = {"esn": "network of one layer", "deep": "deep network"}
 WARP_SPREAD = 0.1  # of the factors by which the vocal tracts of training utterances are changed
 MEASURED_UTTERANCES = 100  # from which the deviations of cepstra are taken
 HELD_OUT_PARTS = 5  # one of which decides between two networks for a table
 # Options of `train` that are for tables alone, and for speech alone.
-NOT_SPEECH = ("target", "task", *TableOptions.__annotations__)
-SPEECH = ("paper", "purpose", "lexicon", "language_model", "order", "scheduler", "frames", "labels", "transcripts",
-          "normalise", "corpus_seed", "cache")  # fmt: skip
+TABLE_OPTIONS = ("target", "task", *TableOptions.__annotations__)
+SPEECH_OPTIONS = ("paper", "purpose", "lexicon", "language_model", "order", "scheduler", "frames", "labels",
+                  "transcripts", "normalise", "corpus_seed", "cache")  # fmt: skip
+Examples = tuple[Sequence[BaseEstimator], Sequence[Array] | Array]  # data frames and their targets
 
 
 @click.command()
@@ -119,9 +121,10 @@ def train(ctx: click.Context, /, *, data: Path | None, out: Path, **given: Any) 
             f"{'neither a table nor a corpus is' if data is None else 'both a table and a corpus are'} given; expected "
             "echolearn train DATA.csv --target COLUMN --out MODEL, or echolearn train --corpus synthetic --out MODEL"
         )
+    others = TABLE_OPTIONS if data is None else SPEECH_OPTIONS
     for option in ctx.command.params:
         source = ctx.get_parameter_source(option.name or "")
-        if source is click.core.ParameterSource.COMMANDLINE and option.name in (NOT_SPEECH if data is None else SPEECH):
+        if source is click.core.ParameterSource.COMMANDLINE and option.name in others:
             raise ValueError(f"{option.opts[0]} is for {'tables, not for a corpus' if data is None else 'speech'}.")
     claim(out)
     ctx.meta[RESUME_NOTE] = "stopped; run the same command again to continue: its state is kept beside the model."
@@ -144,8 +147,8 @@ class NetworkOptions(NamedTuple):
     seed: int
 
     def candidates(
-        self, ctx: click.Context, kinds: Sequence[Any], network: str, *, paper: bool = False
-    ) -> dict[str, Any]:
+        self, ctx: click.Context, kinds: Sequence[type], network: str, *, paper: bool = False
+    ) -> dict[str, BaseEstimator]:
         """Return the networks to be fitted by their kinds; kinds: the classes with one layer and with several."""
         single, deep = kinds
         changes = network_changes(ctx, self.epochs, self.settings, self.seed, deep if network == "deep" else single)
@@ -215,30 +218,29 @@ def _train_on_table(
     found = read_targets(frames, target, task)
     for name in id_columns(pandas.DataFrame(columns=frames.features)):
         raise ValueError(f"the column {name!r} looks like the names of sequences; add --id {name}, or rename it.")
-    X = [pandas.DataFrame(x, columns=frames.features) for x in frames.X]
-    y = found.y
+    X, y = [pandas.DataFrame(x, columns=frames.features) for x in frames.X], found.y
     if not found.per_step:  # sequences without a target teach nothing
         kept = [k for k, label in enumerate(y) if label is not None and label == label]
         X, y = [X[k] for k in kept], np.array([y[k] for k in kept])
-    kinds = KINDS[found.classes, found.per_step]
-    estimators = asked.candidates(ctx, kinds, asked.network or "esn")
+    estimators = asked.candidates(ctx, KINDS[found.classes, found.per_step], asked.network or "esn")
     if found.classes and found.per_step and any(entries.dtype == object for entries in y):
-        for estimator in estimators.values():
-            estimator.set_params(ignore_label=float("nan"))
+        estimators = {kind: one.set_params(ignore_label=float("nan")) for kind, one in estimators.items()}
     for note in frames.notes:
         click.echo(note)
     click.echo(_plan_text(estimators, frames, found, target, len(X)))
     _check_gaps(frames, estimators)
     known = f"{file_digest(data)} {target} {task} {how}"
     with FitDisplay(stderr()) as display:
-        estimator = _best_on_held_out(estimators, X, y, display, found.per_step)
+        estimator = _best_on_held_out(estimators, (X, y), display, found.per_step)
         folder = out.with_name(f"{out.name}-{fit_fingerprint(estimator, known)}.checkpoint")
-        _fit_table(estimator, X, y, display, folder)
+        _fit_table(estimator, (X, y), display, folder)
         estimator.save(out)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _plan_text(estimators: Mapping[str, Any], frames: FrameFile, found: Targets, target: str, sequences: int) -> str:
+def _plan_text(
+    estimators: Mapping[str, BaseEstimator], frames: FrameFile, found: Targets, target: str, sequences: int
+) -> str:
     """Return the line about what is fitted to what, and what was guessed."""
     kinds = " or ".join(type(estimator).__name__ for estimator in estimators.values())
     each = "step" if found.per_step else f"sequence ({next(iter(frames.keys))!r})"
@@ -250,7 +252,7 @@ def _plan_text(estimators: Mapping[str, Any], frames: FrameFile, found: Targets,
     return f"{line}. Guessed: {found.guess}." if found.guess else f"{line}."
 
 
-def _check_gaps(frames: FrameFile, estimators: Mapping[str, Any]) -> None:
+def _check_gaps(frames: FrameFile, estimators: Mapping[str, BaseEstimator]) -> None:
     """Refuse inputs with missing values, unless it was said how to fill them."""
     assert frames.table is not None
     gaps = [(r, np.isnan(x)) for x, r in zip(frames.X, frames.rows, strict=True) if np.isnan(x).any()]
@@ -258,22 +260,22 @@ def _check_gaps(frames: FrameFile, estimators: Mapping[str, Any]) -> None:
         row, column = np.argwhere(gaps[0][1])[0]
         line, name = frames.table.lines[gaps[0][0][row]], frames.features[column]
         raise ValueError(
-            f"{frames.table.path}, line {line}: the input {name!r} is missing. Add --set "
-            "missing=carry to fill them with the last known value, or --set missing=mean."
+            f"{frames.table.path}, line {line}: the input {name!r} is missing. Add --set missing=carry to fill gaps "
+            "with the last known value, or --set missing=mean."
         )
 
 
 def _best_on_held_out(
-    estimators: Mapping[str, Any], X: list[Any], y: Any, display: FitDisplay, per_step: bool
+    estimators: Mapping[str, BaseEstimator], data: Examples, display: FitDisplay, per_step: bool
 ) -> BaseEstimator:
     """Return an unfitted network: of several the one with the greatest score on a fifth of the data, held out."""
     if len(estimators) == 1:
         return next(iter(estimators.values()))
-    train, held_out = _held_out(X, y, per_step)
+    train, held_out = _held_out(*data, per_step)
     scores = {}
     for kind, estimator in estimators.items():
         display.note(f"fitting the {NETWORK_NAMES[kind]} to four fifths of the data")
-        fitted = _fit_table(clone(estimator), *train, display)
+        fitted = _fit_table(clone(estimator), train, display)
         with warnings_as_notes(display.note):
             scores[kind] = fitted.score(*held_out)
     best = max(scores, key=lambda kind: scores[kind])
@@ -283,28 +285,31 @@ def _best_on_held_out(
     return estimators[best]
 
 
-def _held_out(X: list[Any], y: Any, per_step: bool) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+def _held_out(X: Sequence[BaseEstimator], y: Sequence[Array] | Array, per_step: bool) -> tuple[Examples, Examples]:
     """Return four fifths of the sequences and the others; of few with targets per step, the last fifths of them."""
+    if len(X) < HELD_OUT_PARTS and not per_step:
+        raise ValueError(f"--network auto: expected at least {HELD_OUT_PARTS} sequences, given {len(X)}.")
     if len(X) < HELD_OUT_PARTS:
-        if not per_step:
-            raise ValueError(f"--network auto: expected at least {HELD_OUT_PARTS} sequences, given {len(X)}.")
         cuts = [len(x) - len(x) // HELD_OUT_PARTS for x in X]
-        first = [x[:n] for x, n in zip(X, cuts, strict=True)], [t[:n] for t, n in zip(y, cuts, strict=True)]
-        return first, ([x[n:] for x, n in zip(X, cuts, strict=True)], [t[n:] for t, n in zip(y, cuts, strict=True)])
-    order = range(len(X)) if per_step else np.argsort(y, kind="stable").tolist()  # every part has every label
+        pairs = [[slice(n) for n in cuts], [slice(n, None) for n in cuts]]
+        first, second = (tuple([a[i] for a, i in zip(side, part, strict=True)] for side in (X, y)) for part in pairs)
+        return cast("tuple[Examples, Examples]", (first, second))
+    order = range(len(X)) if per_step else np.argsort(y, kind="stable")  # both have every label
     parts = [[k for i, k in enumerate(order) if (i % HELD_OUT_PARTS == 0) == held] for held in (False, True)]
     first, second = (([X[k] for k in part], [y[k] for k in part]) for part in parts)
     return first, second
 
 
-def _fit_table(estimator: Any, X: list[Any], y: Any, display: FitDisplay, checkpoint: Path | None = None) -> Any:
+def _fit_table(
+    estimator: BaseEstimator, data: Examples, display: FitDisplay, checkpoint: Path | None = None
+) -> BaseEstimator:
     """Fit a network with its progress on the terminal."""
     with warnings_as_notes(display.note):
         warnings.filterwarnings("ignore", "the column .* grows from row to row")  # there is a note
         if isinstance(estimator, (SeriesClassifier, SeriesRegressor)):
-            return estimator.fit(X, y)
-        display.start(planned_epochs(estimator, len(X)))
-        return estimator.fit(X, y, callback=display.epoch, checkpoint=checkpoint)
+            return estimator.fit(*data)
+        display.start(planned_epochs(estimator, len(data[0])))
+        return estimator.fit(*data, callback=display.epoch, checkpoint=checkpoint)
 
 
 def _kind(synthetic: bool) -> str:
@@ -317,12 +322,12 @@ def networks_of(
     changes: Settings,
     *,
     paper: bool = False,
-    kinds: Sequence[Any] = (ESNClassifier, DeepESNClassifier),
-) -> dict[str, Any]:
+    kinds: Sequence[type] = (ESNClassifier, DeepESNClassifier),
+) -> dict[str, BaseEstimator]:
     """Return the networks to be fitted by their kinds; for "auto", units and changes are those of one layer."""
     if kind == "deep" and paper:
         raise ValueError("--paper: the paper's network has one layer; leave out --network deep")
-    single, deep = kinds
+    single, deep = cast("tuple[BaseEstimator, BaseEstimator]", kinds)
     if kind == "deep":
         return {"deep": deep(units or deep().units, **changes)}
     network = (single.paper if paper else single)(units or single().hidden_units, **changes)

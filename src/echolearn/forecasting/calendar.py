@@ -171,7 +171,7 @@ def _dates(index: pd.Index, name: str) -> pd.Index:
         ) from None
 
 
-def _numbers(index: pd.Index) -> dict[str, str]:
+def _numbers(index: pd.Index) -> dict[str, Any]:
     """Return the steps of whole numbers at equal distances, such as years; rows of any other index are counted."""
     if index.dtype.kind in "iu" and len(index) > 1:
         distances = np.diff(index.to_numpy())
@@ -180,7 +180,7 @@ def _numbers(index: pd.Index) -> dict[str, str]:
     return {"kind": "rows", "last": str(len(index) - 1)}
 
 
-def _whole_calendar(index: Any) -> tuple[Any, dict[str, str | None]]:
+def _whole_calendar(index: Any) -> tuple[Any, dict[str, Any]]:
     """Return all dates from the first to the last row, and kind and step; the rows and {} if they lie on none."""
     import pandas as pd
 

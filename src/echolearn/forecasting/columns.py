@@ -107,8 +107,8 @@ def warn_of_odd_end(column: Column, track: Track, expected: float) -> None:
     if error > ODD_CHANGES * usual:
         value = from_scale(track.z[t], column.log)
         warn_user(
-            f"the last known value, {value:.6g}, is far from what the series led to expect: {error / usual:.0f} times the "
-            "largest error that trend and season learn from. If it is a mistake, replace it by NaN.",
+            f"the last known value, {value:.6g}, is far from what the series led to expect: {error / usual:.0f} times "
+            "the largest error that trend and season learn from. If it is a mistake, replace it by NaN.",
             ForecastWarning,
         )
 

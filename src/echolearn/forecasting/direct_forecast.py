@@ -100,8 +100,8 @@ class DirectForecast:
         count = len(series.X)
         if count != len(self.models) > 1:
             raise ValueError(
-                f"{name} has {count} series; expected {len(self.models)}, those of fit in their order: direct forecasts "
-                "have one model per series. Fit a forecaster to each kind of series."
+                f"{name} has {count} series; expected {len(self.models)}, those of fit in their order: direct "
+                "forecasts have one model per series. Fit a forecaster to each kind of series."
             )
         return self.models if count == len(self.models) else self.models * count
 

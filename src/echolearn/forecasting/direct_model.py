@@ -99,10 +99,10 @@ class FollowedSeries:
 class DirectModel:
     """All that was fitted to one series: reservoir, D (M, columns * horizon), whether D sees the inputs, and errors.
 
-    end: the series at its last step; scale (columns,): its standard deviation; errors (origins, columns * horizon): what
-    the forecasts of the training series left over, in units of each output's spread, row by row the errors of one
-    origin; NaN where the truth was not known. widening: how much larger errors to come are than those that remain after
-    a fit. gain: the share of the mean absolute error that the correction took off in the backtest.
+    end: the series at its last step; scale (columns,): its standard deviation; errors (origins, columns * horizon): of
+    the forecasts of the training series, in units of each output's spread, row by row those of one origin; NaN where
+    the truth was not known. widening: how much larger errors to come are than those that remain after a fit. gain: the
+    share of the mean absolute error that the correction took off in the backtest.
     """
 
     reservoir: Reservoir
@@ -130,8 +130,9 @@ class DirectModel:
             ratio = 1.0 if not unit > 0 or not column.unit > 0 else unit / column.unit
             P[~column.members.logs, 6:] *= ratio
             ratio = 1.0 if column.log else ratio
-            scaled = {"spread": column.spread * ratio, "input_scale": column.input_scale * ratio, "unit": unit}
-            columns.append(replace(column, members=replace(column.members, P=P), **scaled))
+            spread, input_scale = column.spread * ratio, column.input_scale * ratio
+            members = replace(column.members, P=P)
+            columns.append(replace(column, members=members, spread=spread, input_scale=input_scale, unit=unit))
         states = tuple(begin(c, np.ascontiguousarray(y)) for c, y in zip(columns, Y.T, strict=True))
         r = self.reservoir
         state = np.zeros(r.N) if r.initial_state is None else np.asarray(r.initial_state, dtype=np.float64)

@@ -192,9 +192,9 @@ def check_one_scale(data: SeriesData) -> None:
     """Refuse series of different scales: one network follows one system, whose series have one unit."""
     if not have_one_scale(data):
         raise ValueError(
-            "the series of the list differ in scale: the network of a closed loop learns one system in one unit. Divide "
-            "each series by its own scale, fit one forecaster to each, or use method='direct', which has one model per "
-            "series."
+            "the series of the list differ in scale: the network of a closed loop learns one system in one unit. "
+            "Divide each series by its own scale, fit one forecaster to each, or use method='direct', which has one "
+            "model per series."
         )
 
 

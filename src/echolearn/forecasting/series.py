@@ -205,7 +205,7 @@ def open_series(
     """
     many = _is_list(series)
     tables = list(cast("Sequence[ArrayLike]", series)) if many else [cast("ArrayLike", series)]
-    placed = [on_calendar(table, name) if dates else (table, None) for table in tables]
+    placed: list[tuple[Any, Calendar | None]] = [on_calendar(y, name) if dates else (y, None) for y in tables]
     try:
         one_value = all(np.ndim(y) == 1 for y, _ in placed)
         columns = [np.asarray(y)[:, None] if np.ndim(y) == 1 else y for y, _ in placed]

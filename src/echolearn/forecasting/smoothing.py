@@ -129,7 +129,7 @@ def seasonal_effects(y: Array, m: int) -> Array:
 
 
 def start_of(y: Array, trend: str, m1: int, m2: int, slope: float | None = None) -> tuple[float, float, Array, Array]:
-    """Return level, trend and seasonal effects before the first value; slope: of "theta", None: that of these values."""
+    """Return level, trend and seasonal effects before the first value; slope: of "theta", None: half that of y."""
     y, n = filled(y), len(y)
     s2 = seasonal_effects(y[: 3 * m2], m2)
     early = n if m1 == 1 else min(n, max(4 * m1, 20))

@@ -112,8 +112,8 @@ def backtest(
     Parameters
     ----------
     model : ESNForecaster, other forecaster with `fit(series)` and `predict(steps)`, or callable
-        The forecaster, which is cloned and fitted anew at every origin (see `refit_every`). A callable takes the known values and the
-        horizon and returns the forecast; use one to compare with another library.
+        The forecaster, which is cloned and fitted anew at every origin (see `refit_every`). A callable takes the known
+        values and the horizon and returns the forecast; use one to compare with another library.
     series : array of shape (n_steps,), pandas Series, or list of such
         One series or several. NaN is a missing value, which is not scored.
     horizon : int
@@ -192,7 +192,10 @@ def _origins(n: int, horizon: int, origins: int | Sequence[int], step: int | Non
 def _from_origin(
     fitted: object, past: object, values: Array, where: tuple[int, int, int, int], coverages: Sequence[float]
 ) -> Origin:
-    """Return the forecasts of a fitted model, or of a callable, from one origin; where: number of the series, known values, horizon, season."""
+    """Return the forecasts of a fitted model, or a callable, from one origin.
+
+    where: number of the series, known values, horizon, season.
+    """
     number, known, horizon, m = where
     history, truth = values[:known], values[known : known + horizon]
     bounds: dict[float, tuple[Array, Array]] = {}

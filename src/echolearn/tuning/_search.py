@@ -249,7 +249,8 @@ def _described(value: object) -> str:
     if isinstance(value, (tuple, list)):
         return repr([_described(part) for part in value])
     if isinstance(value, FunctionType):
-        inside = [cell.cell_contents for cell in value.__closure__ or ()]
+        held = [cell.cell_contents for cell in value.__closure__ or ()]
+        inside = [v if isinstance(v, CONSTANT_TYPES) else type(v) for v in held]  # others may change from call to call
         return f"{value.__module__}.{value.__qualname__} {_described(value.__code__)} {_described(inside)}"
     if isinstance(value, CodeType):
         text = f"{value.co_code!r} {value.co_names} {_described(value.co_consts)}"
@@ -379,6 +380,7 @@ class _Progress(Bar):
 
 
 FINISHED_STATES = ("COMPLETE", "PRUNED")
+CONSTANT_TYPES = (bool, int, float, str, bytes, tuple, partial, FunctionType, type(None))
 STEPS_PER_FOLD = 100_000  # Optuna knows one kind of step: epoch e of fold f is step STEPS_PER_FOLD * f + e
 
 
