@@ -1,8 +1,8 @@
 """The page of a speech model in Chromium: its size, its first answer, the cost of listening, and equality with Python.
 
     F="--corpus synthetic --frames 20000 --normalise running --for recognition --units 300"
-    echolearn train learned300.safetensors $F --epochs 12
-    echolearn train fixed300.safetensors $F --set learn=none
+    echolearn train --out learned300.safetensors $F --epochs 12
+    echolearn train --out fixed300.safetensors $F --set learn=none
     python benchmarks/speech_page.py learned300.safetensors fixed300.safetensors FOLDER_OF_THE_CORPUS
 
 The microphone is Chromium's own, fed from a file. Its cost is processor time of the process that shows the page (all

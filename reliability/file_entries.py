@@ -198,6 +198,7 @@ def command(data: Any, folder: Path) -> Call:
     ]
     if name in ("train", "evaluate", "predict", "info") and data.draw(st.integers(0, 5)):
         target = folder / ("model" if name != "train" else "new")
+        arguments += ["--out"] if name == "train" else []
         arguments.append(str(data.draw(st.sampled_from([target, target, folder, corpus, folder / "no" / "such"]))))
     for parameter in data.draw(st.lists(st.sampled_from(known), max_size=2)) if known else []:
         if parameter.opts[0].startswith("-"):

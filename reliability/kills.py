@@ -291,7 +291,8 @@ def full_disk_command(corpus: Path, place: Path, factor: float = 1.4) -> dict[st
 
 def _train(corpus: Path, model: Path, limit: int | None) -> subprocess.CompletedProcess[str]:
     options = ["--units", "20", "--epochs", "3", "--set", "reservoir.connections=4"]
-    command = [sys.executable, "-m", "echolearn", "train", str(model), "--corpus", f"features:{corpus}", *options]
+    command = [sys.executable, "-m", "echolearn", "train", "--out", str(model), "--corpus", f"features:{corpus}"]
+    command += options
     return subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: limited(limit))
 
 

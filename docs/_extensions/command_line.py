@@ -17,9 +17,10 @@ prints.
 {table}
 
 **Files.** A MODEL is one safetensors file that the method `save`, `echolearn.save` or `echolearn train` has written.
-`evaluate` needs a network for speech, which `echolearn train` writes, and `recognize` a recogniser, which
-`echolearn train --for recognition` writes. Corpora are described in [speech](../howto/speech.md), and the file of
-`--config` in [configuration](configuration.md).
+`recognize` needs a recogniser, which `echolearn train --for recognition` writes. Tables are CSV files with one row per
+time step ([an example](../howto/csv_labels.md#on-the-command-line)). No command replaces its input or, unless `--force`
+is given, a file whose content no command has written. Corpora are described in [speech](../howto/speech.md), and the
+file of `--config` in [configuration](configuration.md).
 
 **Exit status.** A command ends with status 0 if it succeeded, and with 130 after Ctrl-C. If it cannot use what it was
 given, it prints what was given, what was expected and what to do, and ends with status 2. `recognize` ends with status
@@ -54,7 +55,7 @@ $ echolearn info model.safetensors
 """
 PAGES = {  # a page on which each command is used
     "align": "evidence/table1",
-    "evaluate": "howto/recognition",
+    "evaluate": "howto/csv_labels",
     "explore": "howto/browser",
     "export": "howto/export",
     "forecast": "howto/forecasting",

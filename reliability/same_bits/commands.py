@@ -113,7 +113,10 @@ def command_train(run: Run) -> Any:
             "fixed": ("--epochs", 0),
         }.items():
             file = f"{name}.safetensors"
-            found[name] = [command("train", file, *where, "--units", 15, *how, clock=True), arrays_of(Path(file))]
+            found[name] = [
+                command("train", "--out", file, *where, "--units", 15, *how, clock=True),
+                arrays_of(Path(file)),
+            ]
             found[f"{name}, evaluated"] = [
                 command("evaluate", file, *where), command("evaluate", file, *where, "--json", "--part", "valid")
             ]  # fmt: skip
@@ -126,8 +129,8 @@ def command_train(run: Run) -> Any:
         found["labels"] = [command("align", *where, "--out", "states.mlf"), written("states.mlf")]
         found["refusals"] = [
             command("evaluate", "none.safetensors", *where, code=2),
-            command("train", "m.safetensors", "--corpus", "features:none.npz", code=2),
-            command("train", "m.safetensors", *where, "--set", "epoch=3", code=2),
+            command("train", "--out", "m.safetensors", "--corpus", "features:none.npz", code=2),
+            command("train", "--out", "m.safetensors", *where, "--set", "epoch=3", code=2),
         ]  # fmt: skip
     return found
 
@@ -144,7 +147,7 @@ def command_predict(run: Run) -> Any:
         for name in names:
             echolearn.save(model(name), "model.safetensors")
             found[name] = [command("info", "model.safetensors", clock=True)]
-            for file, how in ((rows, ("--sequence-column", "site")), ("named.npz", ())):
+            for file, how in ((rows, ("--id", "site")), ("named.npz", ())):
                 more = ("--probabilities",) if "regressor" not in name else ()
                 printed = command("predict", "model.safetensors", file, *how, *more, "--out", "out.csv")
                 found[name] += [printed, written("out.csv")]
@@ -281,7 +284,20 @@ def command_train_recognition(run: Run) -> Any:
     with chdir(root):
         speech = ("--corpus", "wav:speech", "--cache", "cache", "--normalise", "running")
         made = run.work / "toy.safetensors"
-        words = ("train", made, "--for", "recognition", *speech, "--units", 20, "--epochs", 2, "--lexicon", "toy.dic")
+        words = (
+            "train",
+            "--out",
+            made,
+            "--for",
+            "recognition",
+            *speech,
+            "--units",
+            20,
+            "--epochs",
+            2,
+            "--lexicon",
+            "toy.dic",
+        )
         found["trained"] = [command(*words, clock=True), arrays_of(made)]
         found["corpus"] = command("info", *speech)
         found["part"] = [command("recognize", made, *speech, "--part", part) for part in ("valid", "test")]
@@ -290,7 +306,17 @@ def command_train_recognition(run: Run) -> Any:
         found["states"] = [command("predict", made, write_sound(Path("one.wav"), samples, RATE), "--out", "one.mlf")]
         found["states"] += [written("one.mlf"), command("align", *speech, "--out", "states.mlf"), written("states.mlf")]
     with chdir(run.work):
-        plain_words = ("train", "small.safetensors", "--for", "recognition", "--corpus", corpus(), "--units", 15)
+        plain_words = (
+            "train",
+            "--out",
+            "small.safetensors",
+            "--for",
+            "recognition",
+            "--corpus",
+            corpus(),
+            "--units",
+            15,
+        )
         found["features"] = [command(*plain_words, "--epochs", 1, clock=True), arrays_of(Path("small.safetensors"))]
         found["recognised"] = command("recognize", "small.safetensors", "--corpus", "features:small.npz")
     return found
@@ -366,7 +392,10 @@ def synthetic_speech(run: Run) -> Any:
     with chdir(run.work):
         where = ("--frames", 2000, "--cache", "cache")
         found["corpus"] = command("info", "--corpus", "synthetic", *where)
-        found["labels"] = [command("align", *where, "--out", "states.mlf"), written("states.mlf")]
+        found["labels"] = [
+            command("align", "--corpus", "synthetic", *where, "--out", "states.mlf"),
+            written("states.mlf"),
+        ]
         words = ("table1", *where, "--units", 10, "--epochs", 1, "--columns", "esn,W_Wrec_m3,ours", "--out", "t")
         found["table"] = [command(*words), numbers("t/table1.json")]
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,14 @@ from smallcorpus import write
 from speechfiles import write_riff
 
 SPOKEN = toyspeech.speech(seed=1, utterances=10)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what the commands remember of their files out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ECHOLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

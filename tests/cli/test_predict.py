@@ -96,7 +96,7 @@ def test_columns_without_names_are_taken_in_their_order(run, saved, tmp_path):
 
 def test_sequences_are_separated_by_a_column(run, saved, table, tmp_path):
     out = tmp_path / "out.csv"
-    answered(run, saved(MODELS["classifier"]), table, "--sequence-column", "site", "--out", out, "--probabilities")
+    answered(run, saved(MODELS["classifier"]), table, "--id", "site", "--out", out, "--probabilities")
     rows = rows_of(out)
     assert [row["site"] for row in rows] == IDS.tolist()
     for name, x in SEQUENCES.items():
@@ -104,7 +104,7 @@ def test_sequences_are_separated_by_a_column(run, saved, table, tmp_path):
         assert [row["prediction"] for row in own] == MODELS["classifier"].predict([x])[0].tolist()
         P = MODELS["classifier"].predict_proba([x])[0]
         np.testing.assert_allclose([float(row["probability_up"]) for row in own], P[:, 1], atol=1e-5)
-    output = answered(run, saved(MODELS["series"]), table, "--sequence-column", "site", "--out", out)
+    output = answered(run, saved(MODELS["series"]), table, "--id", "site", "--out", out)
     assert "3 answers, one per sequence" in output
     expected = MODELS["series"].predict([x[:, ::-1] for x in SEQUENCES.values()])  # without names, by position
     assert {row["site"]: int(row["prediction"]) for row in rows_of(out)} == dict(zip(SEQUENCES, expected, strict=True))
@@ -136,9 +136,7 @@ def test_what_cannot_be_predicted_is_refused(run, refused, saved, table, tmp_pat
     assert "3 columns of numbers (a, b, c); the model takes 2 features: heat, load" in refused(
         "predict", path, tmp_path / "wide.csv"
     )
-    assert "has no column 'plant'; it has load, site, heat" in refused(
-        "predict", path, table, "--sequence-column", "plant"
-    )
+    assert "has no column 'plant'; it has load, site, heat" in refused("predict", path, table, "--id", "plant")
     assert "answers with values, which have none" in refused("predict", path, table, "--probabilities")
     assert "expected a name that ends in .csv" in refused("predict", path, table, "--out", tmp_path / "a.mlf")
     assert "expected one table" in refused("predict", path, table, table)

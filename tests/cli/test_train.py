@@ -13,12 +13,13 @@ from click.testing import Result
 
 import toyspeech
 from echolearn import DeepESNClassifier, ESNClassifier, load
+from echolearn.cli.evaluate import part_errors
 from echolearn.cli.predict import open_state_network, recipe_of
-from echolearn.cli.train import augmentation, errors_text, fit_and_save, networks_of, part_errors
-from echolearn.speech import Corpus, mfcc, open_corpus, read_mlf, warp_matrix
+from echolearn.cli.train import augmentation, fit_and_save, networks_of
+from echolearn.speech import Corpus, mfcc, read_mlf, warp_matrix
 from echolearn.speech._augmentation import FACTOR_STEPS
 from echolearn.speech._feature_recipe import FeatureRecipe
-from smallcorpus import STATES, arrays, write
+from smallcorpus import STATES
 from toys import grouped
 
 Run = Callable[..., Result]
@@ -28,7 +29,7 @@ Refused = Callable[..., str]
 @pytest.fixture(scope="module")
 def model(run: Run, corpus: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "net.safetensors"
-    result = run("train", path, "--corpus", corpus, "--units", 15, "--epochs", 2, "--set", "leak=[0.2, 1.0]")
+    result = run("train", "--out", path, "--corpus", corpus, "--units", 15, "--epochs", 2, "--set", "leak=[0.2, 1.0]")
     assert result.exit_code == 0, result.output
     return path
 
@@ -61,9 +62,10 @@ def test_mistakes_on_the_command_line_are_reported(refused: Refused, corpus: str
     assert "no such folder" in refused("info", "--corpus", f"timit:{tmp_path / 'none'}")
     assert "100,500" in refused("table1", "--units", "ten")
     assert "expected some of esn" in refused("table1", "--columns", "esm", "--corpus", corpus)
-    assert "name=value" in refused("train", tmp_path / "m", "--set", "leak")
-    assert "did you mean spectral_radius?" in refused("train", tmp_path / "m", "--set", "spectral_radus=1")
-    assert "its folder does not exist" in refused("train", tmp_path / "none" / "m", "--corpus", corpus)
+    assert "name=value" in refused("train", "--out", tmp_path / "m", "--corpus", corpus, "--set", "leak")
+    words = ("train", "--corpus", corpus, "--out")
+    assert "did you mean spectral_radius?" in refused(*words, tmp_path / "m", "--set", "spectral_radus=1")
+    assert "its folder does not exist" in refused(*words, tmp_path / "none" / "m")
     assert ".mlf or .npz" in refused("predict", model, "--corpus", corpus, "--out", tmp_path / "x.txt")
     assert "no model file" in refused("evaluate", tmp_path / "none", "--corpus", corpus)
     (tmp_path / "junk").write_bytes(b"junk")
@@ -75,118 +77,11 @@ def test_mistakes_on_the_command_line_are_reported(refused: Refused, corpus: str
     assert "b.wav" in missing
 
 
-@pytest.fixture(scope="module")
-def network(opened: Corpus) -> ESNClassifier:
-    names = np.array(opened.state_names)
-    X, y = opened.part("train")
-    network = ESNClassifier(10, learn="none", readout="ridge", random_state=0)
-    return network.fit(list(X), [names[labels] for labels in y])
-
-
-def test_an_evaluation_counts_frames(opened: Corpus, network: ESNClassifier) -> None:
-    result = part_errors(network, opened, "test")
-    names = np.array(opened.state_names)
-    X, y = opened.part("test")
-    assert result["frames"] == sum(map(len, y))
-    assert result["test_error"] == pytest.approx(1 - network.score(list(X), [names[labels] for labels in y]))
-    assert result["phone_error"] <= result["test_error"]
-    assert all(c["said"] != c["heard"] for c in result["confused"])
-    counts = [c["frames"] for c in result["confused"]]
-    assert counts == sorted(counts, reverse=True)
-    assert sum(counts) == round(result["phone_error"] * result["frames"])  # three phones have only six confusions
-
-
-def test_the_phone_error_counts_frames_of_another_phone(opened: Corpus, network: ESNClassifier) -> None:
-    result = part_errors(network, opened, "test")
-    X, y = opened.part("test")
-    spoken = [opened.state_names[label] for labels in y for label in labels]
-    recognised = np.concatenate(network.predict(list(X))).tolist()
-    phones = [(a.split("_")[0], b.split("_")[0]) for a, b in zip(spoken, recognised, strict=True)]
-    wrong = sum(a != b for a, b in phones)
-    states = sum(a != b for a, b in zip(spoken, recognised, strict=True))
-    assert 0 < wrong < states  # some frames have the right phone and the wrong state
-    assert result["phone_error"] == pytest.approx(wrong / len(spoken))
-    assert result["test_error"] == pytest.approx(states / len(spoken))
-    assert f"phone error by frame: {100 * wrong / len(spoken):.1f} %, {len(spoken)} frames" in errors_text(result)
-    assert f"state error: test {100 * states / len(spoken):.1f} %" in errors_text(result)
-
-
-def test_an_evaluation_counts_frames_of_states_that_the_model_does_not_know(
-    network: ESNClassifier, tmp_path: Path
-) -> None:
-    given = arrays()
-    rows = np.flatnonzero(np.repeat(given["split"], given["lengths"]) == "test")
-    labels, names = given["labels"].copy(), np.array([*given["state_names"], "zh_s2"])
-    labels[rows[::4]] = 9
-    other = open_corpus(f"features:{write(tmp_path / 'x.npz', labels=labels, state_names=names)}")
-    result = part_errors(network, other, "test")
-    recognised = np.concatenate(network.predict([other.features[k] for k in other.which("test")]))
-    spoken = names[labels[rows]]
-    known = spoken != "zh_s2"
-    wrong = int((spoken != recognised)[known].sum())
-    assert result["states_unknown_to_the_model"] == ["zh_s2"]
-    assert result["frames"] == len(rows)
-    assert result["test_error"] == pytest.approx((wrong + (~known).sum()) / len(rows))
-    assert result["phone_error"] >= (~known).mean()
-    assert "states unknown to the model: zh_s2" in errors_text(result)
-
-
-def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(opened: Corpus, network: ESNClassifier) -> None:
-    content = json.loads(json.dumps(part_errors(network, opened, "valid")))
-    assert list(content) == [
-        "corpus",
-        "synthetic",
-        "part",
-        "frames",
-        "valid_error",
-        "phone_error",
-        "states_unknown_to_the_model",
-        "confused",
-    ]
-    assert list(content["confused"][0]) == ["said", "heard", "frames"]
-
-
-@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
-def test_a_network_that_knows_no_state_of_the_corpus_is_refused(opened: Corpus) -> None:
-    X, y = opened.part("train")
-    other = ESNClassifier(5, learn="none", readout="ridge", random_state=0)
-    other.fit(list(X), [np.array([f"other_s{label % 3 + 2}" for label in labels]) for labels in y])
-    with pytest.raises(ValueError, match="knows none of the corpus's states: it knows other_s2, the corpus has aa_s2"):
-        part_errors(other, opened, "test")
-
-
 def test_the_alignment_has_the_labels_of_the_corpus(opened: Corpus, tmp_path: Path) -> None:
     opened.write_mlf(tmp_path / "a.mlf")
     first = next(iter(read_mlf(tmp_path / "a.mlf").values()))
     frames = [segment.name for segment in first for _ in range(round(100 * (segment.end - segment.start)))]
     assert frames == [opened.state_names[label] for label in opened.labels[0]]
-
-
-class Answers:
-    """A model that answers as the corpus is labelled, except for one frame of one utterance."""
-
-    def __init__(self, corpus: Corpus, part: str, answer: str):
-        names = np.array(corpus.state_names)
-        self.classes_ = names
-        self.given = [names[corpus.labels[k]] for k in corpus.which(part)]
-        self.given[1][3] = answer
-
-    def predict(self, X: object) -> list[np.ndarray]:
-        return self.given
-
-
-@pytest.mark.parametrize(("same_phone", "phones"), [(True, 0), (False, 1)])
-def test_one_wrong_frame_is_counted_and_shown(opened: Corpus, same_phone: bool, phones: int) -> None:
-    spoken = opened.state_names[opened.labels[opened.which("valid")[1]][3]]
-    phone = spoken.split("_")[0]
-    answer = next(s for s in opened.state_names if s != spoken and s.startswith(f"{phone}_") == same_phone)
-    result = part_errors(Answers(opened, "valid", answer), opened, "valid")  # type: ignore[arg-type]
-    assert result["valid_error"] == pytest.approx(1 / result["frames"])
-    assert result["phone_error"] == pytest.approx(phones / result["frames"])
-    wanted = [] if same_phone else [{"said": phone, "heard": answer.split("_")[0], "frames": 1}]
-    assert result["confused"] == wanted
-    assert (result["corpus"], result["synthetic"], result["part"]) == (opened.name, False, "valid")
-    assert result["states_unknown_to_the_model"] == []
 
 
 class Killed(Exception):
@@ -297,7 +192,7 @@ def test_options_are_those_of_the_chosen_network() -> None:
 
 def test_a_deep_network_is_trained_evaluated_and_predicts(run: Run, corpus: str, tmp_path: Path) -> None:
     path = tmp_path / "deep.safetensors"
-    words = ("train", path, "--corpus", corpus, "--network", "deep", "--units", 8, "--epochs", 20)
+    words = ("train", "--out", path, "--corpus", corpus, "--network", "deep", "--units", 8, "--epochs", 20)
     result = run(*words, "--set", "layers=2", "--set", "learning.batch_size=2")
     assert result.exit_code == 0, result.output
     described = run("info", path).output
@@ -309,7 +204,7 @@ def test_a_deep_network_is_trained_evaluated_and_predicts(run: Run, corpus: str,
 
 
 def test_options_that_do_not_fit_the_network_are_refused(refused: Refused, corpus: str, tmp_path: Path) -> None:
-    words = ("train", tmp_path / "m", "--corpus", corpus)
+    words = ("train", "--out", tmp_path / "m", "--corpus", corpus)
     deep = (*words, "--network", "deep")
     assert "leave out --network deep" in refused(*deep, "--paper")
     assert "an even whole number" in refused(*deep, "--units", 7)

@@ -93,7 +93,7 @@ def test_tune_finds_settings_that_train_takes(
     assert page.count("<svg") == 1
     assert "http" not in page.replace("http://www.w3.org", "")
     model = tmp_path / "best.safetensors"
-    trained = run("train", model, "--corpus", corpus, "--config", out / "best.toml")
+    trained = run("train", "--out", model, "--corpus", corpus, "--config", out / "best.toml")
     assert trained.exit_code == 0, trained.output
     assert "learn='none'" in run("info", model).output
     assert "holds another search" in refused("tune", "--corpus", corpus, "--units", 9, "--out", out)

@@ -177,3 +177,23 @@ def test_names_are_those_of_a_table():
     for esn in FITTED:
         with pytest.raises(AttributeError, match="without names of columns"):
             _ = esn.feature_names_in_
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("later", [1.0, 5.0])
+def test_partial_fit_keeps_the_scale_of_its_first_call(standardize, later):
+    """The readout is that of all data for this scale; one fit to all data has another, unless nothing is scaled."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(40, 2)) * scale for scale in (1.0, 1.0, later, later)]
+    y = [np.where(x[:, 0] > 0, "up", "down") for x in X]
+    how = {"hidden_units": 10, "learn": "none", "readout": "ridge", "ridge": 1e-3, "dtype": "float64"}
+    parts = ESNClassifier(**how, standardize=standardize).partial_fit(X[:2], y[:2], classes=["down", "up"])
+    first = np.concatenate(X[:2])
+    mean, scale = (first.mean(axis=0), first.std(axis=0)) if standardize else (0.0, 1.0)
+    whole = ESNClassifier(**how, standardize=False).fit([(x - mean) / scale for x in X], y)
+    parts.partial_fit(X[2:], y[2:])
+    np.testing.assert_allclose(parts.readout_weights_, whole.readout_weights_, rtol=1e-3, atol=1e-5)
+    at_once = ESNClassifier(**how, standardize=standardize).fit(X, y)
+    same = np.allclose(parts.readout_weights_, at_once.readout_weights_, rtol=1e-3, atol=1e-5)
+    assert same == (not standardize)
+    assert "`standardize=True`" in ESNClassifier.partial_fit.__doc__

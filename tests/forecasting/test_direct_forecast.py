@@ -104,7 +104,7 @@ def test_paths_spread_as_the_intervals():
     paths = ESN.forecast_paths(12, 2000)
     assert paths.shape == (2000, 12)
     np.testing.assert_array_equal(paths, ESN.forecast_paths(12, 2000))
-    lower, upper = ESN.forecast_interval(12, 0.8)
+    lower, upper = map(np.asarray, ESN.forecast_interval(12, 0.8))
     inside = ((paths > lower) & (paths < upper)).mean()
     assert inside == pytest.approx(0.8, abs=0.06)
     of_loop = ESNForecaster(30, learn="none").fit(mackey_glass(500)[:, 0])
@@ -112,7 +112,7 @@ def test_paths_spread_as_the_intervals():
 
 
 def test_the_score_is_the_error_of_predictions():
-    """The parameters of the start depend on the whole series that is scored, so only about."""
+    """A score starts from the values of the washout, a warm-up from all, so only about."""
     esn, horizon = ESNForecaster(washout=50, **grouped(SMALL)).fit(MONTHS[:120]), 3
     origins = np.arange(51, 120 - horizon)  # the last known value
     forecasts = np.array([esn.predict(horizon, warm_up=SALES[: n + 1])[-1] for n in origins])
@@ -134,7 +134,7 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
         (lambda: ESNForecaster().fit(np.full(50, np.nan)), "only gaps"),
         (lambda: ESN.update(np.ones((2, 2))), "new: "),
         (lambda: ESN.update([np.ones(3), np.ones(3)]), "new has 2 series; expected 1"),
-        (lambda: ESN.predict(3, warm_up=[1.0, 2.0]), "warm_up has 2 steps; expected at least 4"),
+        (lambda: ESN.predict(3, warm_up=[1.0, 2.0]), "warm_up has 2 known values; expected at least 4"),
         (lambda: ESN.forecast_paths(3, 0), "n_paths=0"),
     ],
 )

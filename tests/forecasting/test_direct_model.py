@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from echolearn import ESNForecaster
+from echolearn.exceptions import ForecastWarning
 from echolearn.forecasting.direct_model import CORRECTION_DECAY_PER_STEP, SeriesSettings, default_horizon
 
 T = np.arange(120)
@@ -16,13 +17,13 @@ NONE = np.empty((120, 0))
 
 @pytest.fixture(scope="module")
 def model():
-    fitted = ESNForecaster(10, method="direct", season=12, log=False).fit(Y).forecast_.model
+    (fitted,) = ESNForecaster(10, method="direct", season=12, log=False).fit(Y).forecast_.models
     return replace(fitted, D=0.1 * RNG.normal(size=fitted.D.shape))  # so that there is a correction
 
 
 @pytest.mark.parametrize("horizon", [1, 5, 30])
 def test_forecasts_along_a_series_are_those_after_each_value(model, horizon):
-    start = model.start(0, Y[:, None])
+    start = model.start(Y[:, None])
     along = model.forecasts_along(start, Y[:, None], NONE, horizon)
     assert along.shape == (120 - horizon, 1)
     for n in (1, 40, 120 - horizon):
@@ -32,7 +33,7 @@ def test_forecasts_along_a_series_are_those_after_each_value(model, horizon):
 
 
 def test_beyond_the_last_horizon_corrections_fade_and_errors_widen(model):
-    (series,), H = model.series, model.horizon
+    series, H = model.end, model.horizon
     plain = replace(model, D=np.zeros_like(model.D))
     correction = (model.forecast(series, H + 3) - plain.forecast(series, H + 3))[:, 0]
     assert correction[H + 1] == pytest.approx(correction[H - 1] * CORRECTION_DECAY_PER_STEP**2)
@@ -43,16 +44,17 @@ def test_beyond_the_last_horizon_corrections_fade_and_errors_widen(model):
 
 
 def test_another_series_has_its_own_unit(model):
-    small, large = (model.start(0, scale * Y[:, None]).columns[0] for scale in (1.0, 1000.0))
+    small, large = (model.start(scale * Y[:, None]).columns[0] for scale in (1.0, 1000.0))
     np.testing.assert_allclose(large.spread, 1000 * small.spread)
     np.testing.assert_allclose(large.input_scale, 1000 * small.input_scale)
 
 
 def test_horizons_and_seasons_by_default():
-    assert [default_horizon((m, 1), 1000) for m in (1, 12, 52)] == [8, 24, 48]
-    assert default_horizon((12, 1), 30) == 10
-    how = {"horizon": None, "trend": None, "log": False, "announced": None}
-    assert SeriesSettings(season=12, **how).seasons_of(Y) == (12, 1)
-    assert SeriesSettings(season=100, **how).seasons_of(Y) == (1, 1)  # fewer than two of them
-    assert SeriesSettings(season=None, **how).seasons_of(Y) == (1, 1)
-    assert SeriesSettings(season="auto", **how).seasons_of(Y) == (12, 1)
+    assert [default_horizon(m, 1000) for m in (1, 12, 52)] == [8, 24, 48]
+    assert default_horizon(12, 30) == 10
+    how = {"horizon": None, "trend": None, "log": False}
+    assert SeriesSettings(season=12, **how).seasons_of(Y, ()) == (12, 1)
+    assert SeriesSettings(season=None, **how).seasons_of(Y, (12,)) == (1, 1)
+    assert SeriesSettings(season="auto", **how).seasons_of(Y, ()) == (12, 1)
+    with pytest.warns(ForecastWarning, match="season=100 is left out: a series has 120 steps"):
+        assert SeriesSettings(season=100, **how).seasons_of(Y, ()) == (1, 1)

@@ -17,7 +17,7 @@ FORMS = {
     "one": (PLANE[:, 0], None),
     "column": (PLANE[:, :1], None),
     "plane": (PLANE, None),
-    "list": ([PLANE[:, 0], PLANE[:90, 1]], None),
+    "list": ([PLANE[:, 0], PLANE[:90, 0]], None),
     "exogenous": (PLANE, PUSH[:120]),
     "list with exogenous": ([PLANE, PLANE[:90]], [PUSH[:120], PUSH[:90]]),
 }
@@ -34,18 +34,21 @@ def shapes(answers):
 
 
 def answers_of(forecast, form):
-    """The shapes of all answers, of the training series and after a warm-up of one series and of three."""
+    """The shapes of all answers, of the training series and after a warm-up of as many, or of three after one."""
     series, exogenous = FORMS[form]
-    first = series[0] if isinstance(series, list) else series
-    rows = PUSH[: len(first) + 7] if exogenous is not None else None
-    to_come = None if rows is None else [PUSH[:7]] * len(series) if isinstance(series, list) else PUSH[:7]
-    new, of_new = ([s[:3] for s in series], [PUSH[:3]] * 2) if isinstance(series, list) else (series[:3], PUSH[:3])
+    many = isinstance(series, list)
+    rows = PUSH[: len(series) + 7] if exogenous is not None else None
+    if many:
+        rows = None if rows is None else [PUSH[: len(s) + 7] for s in series]
+    to_come = None if rows is None else [PUSH[:7]] * len(series) if many else PUSH[:7]
+    new, of_new = ([series[0][:3], series[1][:5]], [PUSH[:3], PUSH[:5]]) if many else (series[:3], PUSH[:3])
+    three = (series, rows) if many else ([series] * 3, None if rows is None else [rows] * 3)
     updated = forecast.update(new, None if rows is None else of_new)
     found = [shapes(updated.predict(Continuation(7, None, to_come)))]
     for ahead in (
         Continuation(7, None, to_come),
-        Continuation(7, first, rows),
-        Continuation(7, [first] * 3, None if rows is None else [rows] * 3),
+        Continuation(7, series, rows),
+        Continuation(7, *three),
     ):
         found.append(shapes(forecast.predict(ahead)))
         found += map(shapes, forecast.interval(ahead, 0.8, 20, 0))

@@ -1,35 +1,41 @@
-"""Seasons of time indices and of values; dates that are out of order or missing."""
+"""Seasons: those that a calendar suggests, and others; lines and random walks have none."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from echolearn import ESNForecaster
-from echolearn.exceptions import InputWarning
-from echolearn.forecasting.seasons import find_seasons, seasons_of_index
+from echolearn.forecasting.seasons import find_seasons, is_seasonal
 
-RNG = np.random.default_rng(1)
+T = np.arange(120)
 
 
-def test_seasons_of_indices_and_of_values():
-    for frequency, seasons in (("MS", (12, 1)), ("QS", (4, 1)), ("D", (7, 1)), ("h", (24, 168)), ("YS", (1, 1))):
-        assert seasons_of_index(pd.date_range("2020", periods=20, freq=frequency)) == seasons
-    assert seasons_of_index(pd.period_range("2020", periods=20, freq="M")) == (12, 1)
-    assert seasons_of_index(pd.RangeIndex(20)) is None
-    t = np.arange(120)
-    wave = np.sin(2 * np.pi * t / 12) + 0.3 * RNG.normal(size=120)
-    assert find_seasons(wave, None) == (12, 1)
-    assert find_seasons(wave, (12, 1)) == (12, 1)
-    assert find_seasons(RNG.normal(size=120), None) == (1, 1)
-    assert find_seasons(np.cumsum(RNG.normal(size=120)), (12, 1)) == (1, 1)
+def draws(kind, count=200):
+    """Series without a season."""
+    for seed in range(count):
+        noise = np.random.default_rng(seed).normal(size=120)
+        yield {"noise": noise, "line": T + noise, "walk": np.cumsum(noise), "smooth": np.cumsum(np.cumsum(noise))}[kind]
 
 
-def test_dates_that_run_backwards_are_refused_and_missing_ones_reported():
-    t = np.arange(72)
-    sales = pd.Series(100 + t + 10 * np.sin(2 * np.pi * t / 12), index=pd.date_range("2018-01", periods=72, freq="MS"))
-    with pytest.raises(ValueError, match="do not increase"):
-        ESNForecaster().fit(sales[::-1])
-    with pytest.warns(InputWarning, match="missing at 2 places"):
-        ESNForecaster().fit(sales.drop(sales.index[[20, 40]]))
-    days = pd.Series(np.sin(t), index=pd.bdate_range("2024-01-01", periods=72))
-    ESNForecaster().fit(days)  # without a warning
+@pytest.mark.parametrize("kind", ["noise", "line", "walk", "smooth"])
+def test_what_has_no_season_is_called_seasonal_about_as_often_as_chance_allows(kind):
+    assert np.mean([is_seasonal(y, 12) for y in draws(kind)]) < 0.1
+    assert np.mean([find_seasons(y) != (1, 1) for y in draws(kind)]) < 0.1
+
+
+def test_lines_without_noise_have_no_season():
+    assert not any(is_seasonal(slope * T, m) for slope in (1.0, 0.1, 1e9) for m in (4, 7, 12))
+
+
+@pytest.mark.parametrize("usual", [(), (12,), (7, 365)])
+def test_a_season_is_found_whatever_the_calendar_suggests(usual):
+    rng = np.random.default_rng(1)
+    wave = 2 * np.sin(2 * np.pi * T / 12)
+    for trend in (0, 0.3 * T, 0.5 * np.cumsum(rng.normal(size=120))):
+        assert find_seasons(wave + trend + 0.3 * rng.normal(size=120), usual)[0] == 12
+
+
+def test_two_seasons_with_and_without_a_calendar():
+    t, rng = np.arange(7 * 24 * 5), np.random.default_rng(2)
+    day, week = rng.normal(size=24), rng.normal(size=7).repeat(24)
+    y = 3 * np.resize(day, len(t)) + 3 * np.resize(week, len(t)) + 0.3 * rng.normal(size=len(t))
+    assert find_seasons(y, (24, 168)) == (24, 168)
+    assert find_seasons(y) == (24, 168)

@@ -21,8 +21,8 @@ PLANE = np.arange(20.0).reshape(10, 2)
     ],
 )
 def test_forms_of_series(series, kind, one_value, shapes):
-    given, found = open_series(series, "series", None)
-    assert (given.kind, found) == (kind, one_value)
+    given = open_series(series, "series", None)
+    assert (given.kind, given.one_value) == (kind, one_value)
     assert [x.shape for x in given.X] == shapes
     assert {x.dtype for x in given.X} == {np.dtype(float)}
 
@@ -46,9 +46,14 @@ def test_standardised_rows():
     )
 
 
+def rows(lengths, many):
+    series = [np.ones(n) for n in lengths]
+    return open_series(series if many else series[0], "series", None)
+
+
 def test_no_exogenous_inputs_are_rows_without_columns():
-    assert [e.shape for e in open_exogenous(None, np.array([3, 5]), None, True)] == [(3, 0), (5, 0)]
-    assert [e.shape for e in open_exogenous(None, np.array([3]), 0, False)] == [(3, 0)]
+    assert [e.shape for e in open_exogenous(None, rows([3, 5], True), None)] == [(3, 0), (5, 0)]
+    assert [e.shape for e in open_exogenous(None, rows([3], False), 0, 4)] == [(7, 0)]
 
 
 @pytest.mark.parametrize(
@@ -65,4 +70,4 @@ def test_no_exogenous_inputs_are_rows_without_columns():
 )
 def test_exogenous_rows_must_go_with_the_series(exogenous, lengths, width, many, words):
     with pytest.raises(ValueError, match=words):
-        open_exogenous(exogenous, np.array(lengths), width, many)
+        open_exogenous(exogenous, rows(lengths, many), width)

@@ -8,7 +8,7 @@ from echolearn.forecasting.members import errors_ahead
 from echolearn.forecasting.smoothing import Kind, Position, Smoothing, fit_member, forecast_ahead, start_of
 
 RNG = np.random.default_rng(0)
-P = np.array([[0.3, 0.1, 0.2, 0.15, 0.9, 0.4], [0.5, 0.0, 0.1, 0.0, 1.0, 0.0]])
+P = np.array([[0.3, 0.1, 0.2, 0.15, 0.9, 0.4, 1.5, 0.0], [0.5, 0.0, 0.1, 0.0, 1.0, 0.0, 0.02, 0.0]])
 LOGS = np.array([False, True])
 Y = 20 + np.cumsum(RNG.normal(size=40)) + 3 * np.sin(np.arange(40) * 2 * np.pi / 4)
 Y[17] = np.nan
@@ -26,7 +26,7 @@ def position():
 def by_hand(y, p, log, L, s1, s2, time, horizon):
     """The recursion, one member, in words."""
     (level, trend, residual), s1, s2 = L, list(s1), list(s2)
-    alpha, beta, g1, g2, phi, rho = p
+    alpha, beta, g1, g2, phi, rho, most, _ = p
     rows = []
     for t, v in enumerate(y):
         v = np.log(v) if log else v
@@ -37,9 +37,10 @@ def by_hand(y, p, log, L, s1, s2, time, horizon):
         else:
             error = v - level - s1[now % 4] - s2[now % 6]
             new = error - rho * residual
-            level, trend, residual = level + alpha * new, trend + beta * new, error
-            s1[now % 4] += g1 * new
-            s2[now % 6] += g2 * new
+            cut = np.clip(new, -most, most)
+            level, trend, residual = level + alpha * new, trend + beta * cut, np.clip(error, -most, most)
+            s1[now % 4] += g1 * cut
+            s2[now % 6] += g2 * cut
         row = []
         for h in range(1, horizon + 1):
             growth = sum(phi**i for i in range(1, h + 1))

@@ -284,3 +284,48 @@ def test_ignored_labels_among_words_and_none():
     assert (true.tolist(), got.tolist()) == (["a", "b", "b"], ["a", "b", "a"])
     true, _ = joined(np.array(["a", None, "b"], object), ["a", "b", "b"], ignore_label=np.nan)
     assert true.dtype.kind == "U"
+
+
+LAYOUTS = {
+    "channels first": ("channels_first", lambda X: [x.T for x in X]),
+    "one array, channels first": ("channels_first", lambda X: np.stack([x[:10].T for x in X])),
+    "time first": ("time_first", lambda X: X),
+    "auto": ("auto", lambda X: [x.T for x in X]),
+}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("case", LAYOUTS)
+def test_helpers_read_sequences_as_the_estimator_does(case, wrapped):
+    """In every layout, alone or as the only step of a Pipeline: what they say of the same sequences with time first."""
+    layout, given = LAYOUTS[case]
+    steps = 10 if "array" in case else None
+    X_first, y = [x[:steps] for x in X], [v[:steps] for v in ONE_VALUE]
+    turned = given(X)
+    esn = ESNRegressor(**grouped({**SETTINGS, "layout": layout}))
+    plain = clone(REGRESSOR)
+    model = make_pipeline("passthrough", esn) if wrapped else esn
+    answers = metrics.cross_val_predict(model, turned, y, cv=3)
+    expected = metrics.cross_val_predict(plain, X_first, y, cv=3)
+    for own, other in zip(answers, expected, strict=True):
+        np.testing.assert_array_equal(own, other)
+    plain.fit(X_first, y)
+    model.fit(turned, y)
+    for scoring in (None, "r2"):
+        found = metrics.permutation_importance(model, turned, y, scoring=scoring, n_repeats=2, random_state=0)
+        wanted = metrics.permutation_importance(plain, X_first, y, scoring=scoring, n_repeats=2, random_state=0)
+        np.testing.assert_array_equal(found.importances, wanted.importances)
+
+
+def test_rows_are_series_for_the_helpers():
+    series = [np.resize(x, (12, 1)) for x in RISING_X]
+    rows = np.stack(series)[:, :, 0]
+    for layout in ("rows", "auto"):
+        model = SeriesClassifier(10, layout=layout)
+        expected = metrics.cross_val_predict(SERIES, series, RISING, cv=3)
+        np.testing.assert_array_equal(metrics.cross_val_predict(model, rows, RISING, cv=3), expected)
+        found = metrics.permutation_importance(model.fit(rows, RISING), rows, RISING, n_repeats=2, random_state=0)
+        wanted = metrics.permutation_importance(
+            clone(SERIES).fit(series, RISING), series, RISING, n_repeats=2, random_state=0
+        )
+        np.testing.assert_array_equal(found.importances, wanted.importances)

@@ -103,3 +103,33 @@ def test_tune_takes_a_forecaster_and_its_series():
 def test_time_series_split():
     search = GridSearchCV(ESNForecaster(10, season=12), {"trend": [True, False]}, cv=TimeSeriesSplit(2))
     assert np.isfinite(search.fit(SERIES).best_score_)
+
+
+def test_forecasts_that_are_not_finite_are_infinitely_wrong():
+    def diverges(past, horizon):
+        return last(past, horizon) if len(past) > 60 else np.full(horizon, np.nan)
+
+    found = backtest(diverges, SERIES, 6, [48, 54, 60, 66], season=12).scores["model"]
+    assert {found[name] for name in ("MASE", "sMAPE", "RMSSE", "CRPS")} == {np.inf}
+    assert smape(np.array([1.0, np.nan]), np.array([np.inf, 2.0])) == np.inf
+    assert crps(np.ones(2), np.array([[1.0, 1.0], [np.nan, 1.0]])) == np.inf
+    holes = SERIES.copy()
+    holes[-1] = np.nan
+    assert np.isfinite(backtest(last, holes, 6, 1, season=12).scores["model"]["MASE"])
+
+
+def test_between_fits_a_model_takes_in_the_values_since():
+    esn = ESNForecaster(20, season=12, method="direct")
+    found = backtest(esn, SERIES, 6, [48, 54, 60], refit_every=2)
+    fitted = ESNForecaster(20, season=12, method="direct").fit(SERIES[:48])
+    np.testing.assert_array_equal(found.origins[1].forecasts["model"], fitted.update(SERIES[48:54]).predict(6))
+    anew = ESNForecaster(20, season=12, method="direct").fit(SERIES[:60])
+    np.testing.assert_array_equal(found.origins[2].forecasts["model"], anew.predict(6))
+    with pytest.raises(ValueError, match="refit_every=2, but the model has no method `update`"):
+        backtest(last, SERIES, 6, 3, refit_every=2)
+
+
+def test_rows_are_taken_in_the_order_of_their_dates():
+    dated = pd.Series(SERIES, index=pd.date_range("2015", periods=72, freq="MS"))
+    whole, mixed = (backtest(last, rows, 6, 3).scores for rows in (dated, dated.sample(frac=1, random_state=0)))
+    assert whole == mixed

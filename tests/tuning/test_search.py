@@ -3,9 +3,11 @@
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -145,6 +147,52 @@ def test_folds_are_of_series_in_every_layout(layout):
     assert [t.score for t in found.trials] == [t.score for t in expected.trials]
     assert found.estimator.layout_ == ("channels_first" if layout == "channels_first" else "rows")
     np.testing.assert_array_equal(found.estimator.predict(X), expected.estimator.predict(series))
+
+
+def test_folds_of_a_pipeline_without_other_steps_are_read_in_its_layout():
+    series = [np.resize(x, (12, 1)) for x in RISING_X]
+    how = {"space": {"hidden_units": [5, 9]}, "trials": 2, "folds": 2}
+    pipeline = make_pipeline("passthrough", SeriesClassifier(5, layout="channels_first"))
+    found = tune(pipeline, np.stack(series).swapaxes(1, 2), RISING, **how)
+    expected = tune(SeriesClassifier(5), series, RISING, **how)
+    assert [t.score for t in found.trials] == [t.score for t in expected.trials]
+
+
+def _scorer_of(factor):
+    return lambda estimator, X, y: factor * estimator.score(X, y)
+
+
+def _squared(estimator, X, y, power=2):
+    return estimator.score(X, y) ** power
+
+
+OTHERS = {
+    "another factor": {"scoring": _scorer_of(2.0)},
+    "another lambda": {"scoring": lambda estimator, X, y: -estimator.score(X, y)},
+    "another power": {"scoring": partial(_squared, power=3)},
+    "a metric": {"scoring": scorer("f1_macro")},
+    "another metric": {"scoring": scorer(make_scorer(f1_score, average="weighted"))},
+    "none": {},
+    "other folds": {"folds": 3, "scoring": _scorer_of(1.0)},
+    "folds of another seed": {"random_state": 1, "scoring": _scorer_of(1.0)},
+}
+
+
+@pytest.mark.parametrize("first", ["this one", *OTHERS])
+def test_a_search_is_resumed_with_the_same_scorer_and_folds_only(tmp_path, first):
+    cases = {"this one": {"scoring": _scorer_of(1.0)}, **OTHERS}
+    how = {"space": {"hidden_units": [5, 9]}, "storage": tmp_path / "s.sqlite", "refit": False}
+
+    def search(case, trials):
+        return tune(SeriesClassifier(5), RISING_X, RISING, trials=trials, **{"folds": 2, **how, **case})
+
+    search(cases[first], 1)
+    again = {"this one": {"scoring": _scorer_of(1.0)}}.get(first, cases[first])  # the same, made anew
+    assert len(search(again, 2).trials) == 2
+    for name, case in cases.items():
+        if name != first:
+            with pytest.raises(ValueError, match=r"holds another search: (held out|scoring)"):
+                search(case, 2)
 
 
 def test_a_layout_that_is_none_is_refused():

@@ -11,6 +11,10 @@ from echolearn.validation import Array
 
 
 def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
+    if options["corpus"] is None:
+        raise ValueError(
+            "no corpus is given; add --corpus synthetic, or the one that you have, such as --corpus wav:DIR"
+        )
     with stage_progress(stderr()) as progress:
         return open_corpus(
             options["corpus"],

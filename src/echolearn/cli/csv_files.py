@@ -1,4 +1,4 @@
-"""Tables in CSV files as people have them: separator, header and decimal commas are found, and reported in notes."""
+"""Tables in CSV files as people have them: encoding, separator, header, decimals and dates are found and reported."""
 
 from __future__ import annotations
 
@@ -8,27 +8,51 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from echolearn.display.facts import counted
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.validation import Array
 
-MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", "."}
+if TYPE_CHECKING:  # optional
+    import pandas as pd
+
+MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", ".", "-", "#n/a"}
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}  # in the order in which they are tried
-COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # of a column with decimal commas
-THOUSANDS_NUMBER = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+DECIMALS = {".": ",", ",": "."}  # what separates decimals, and then thousands
+NUMBER_FORMS = {
+    decimal: re.compile(
+        rf"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:\{thousands}\d{{3}})+|(?=\{decimal}\d))(?:\{decimal}\d*)?(?:[eE][+-]?\d+)?"
+    )
+    for decimal, thousands in DECIMALS.items()
+}
+THOUSANDS_BLANK = re.compile(r"(?<=\d)[ \u00a0\u202f'’](?=\d{3}(?!\d))")
+CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f"))  # no text has them
+MAX_SHOWN_NAMES = 12
+
+
+def parse_number(text: str, decimal: str) -> float | None:
+    """Return a field as a number (NaN: missing), or None if it is none with this mark before its decimals."""
+    if text.lower() in MISSING_WORDS:
+        return np.nan
+    plain = THOUSANDS_BLANK.sub("", text)
+    if NUMBER_FORMS[decimal].fullmatch(plain) is None:
+        return None
+    return float(plain.replace(DECIMALS[decimal], "").replace(decimal, "."))
 
 
 @dataclass(frozen=True, eq=False)
 class TextTable:
-    """The fields of a CSV file by column, the line of each row, notes on reading it, and whether commas are decimal."""
+    """The fields of a CSV file by column, the line of each row, the marks of decimals, and notes on reading it."""
 
     path: Path
     names: list[str]
     columns: list[list[str]]
     lines: list[int]
-    decimal_commas: list[bool]
+    decimals: list[str]
     notes: list[str] = field(default_factory=list)
 
     def numbers(self, j: int) -> Array | None:
@@ -39,17 +63,13 @@ class TextTable:
 
     def number(self, j: int, text: str) -> float | None:
         """Return a field of a column as a number (NaN: missing), or None if it is none."""
-        if text.lower() in MISSING_WORDS:
-            return np.nan
-        plain = text.replace(" ", "")
-        if self.decimal_commas[j]:
-            if not COMMA_NUMBER.fullmatch(plain):
-                return None
-            plain = plain.replace(".", "").replace(",", ".")
-        try:
-            return float(plain)
-        except ValueError:
-            return None
+        return parse_number(text, self.decimals[j])
+
+    def index(self, name: str) -> int:
+        """Return the number of the column of this name, or raise ValueError."""
+        if name not in self.names:
+            raise ValueError(f"{self.path} has no column {name!r}; it has {', '.join(self.names)}.")
+        return self.names.index(name)
 
     def problem(self, j: int) -> str:
         """Return which field of a column that should hold numbers is none, and what to do."""
@@ -57,29 +77,23 @@ class TextTable:
         i = next((i for i, text in enumerate(texts) if self.number(j, text) is None), None)
         if i is None:
             return f"{self.path}: the column {self.names[j]!r} is empty; expected numbers."
+        other = DECIMALS[self.decimals[j]]
+        cure = "Write numbers as 1009.5, and leave a field empty where the value is missing."
+        if parse_number(texts[i], other) is not None:
+            cure = (
+                f"Write all numbers of this column in one way, or add --decimal {other} if all are written like this."
+            )
         where = f"{self.path}, line {self.lines[i]}, column {self.names[j]!r}"
-        return f"{where}: {texts[i]!r:.40} is not a number. {_cure(texts[i])}"
+        return f"{where}: {texts[i]!r:.40} is not a number. {cure}"
 
 
-def _has_decimal_comma(text: str) -> bool:
-    return "," in text and COMMA_NUMBER.fullmatch(text) is not None
+def read_table(path: Path, *, header: bool | None = None, decimal: str | None = None) -> TextTable:
+    """Return the fields of a CSV file.
 
-
-def _cure(text: str) -> str:
-    """Return how to write a field that is not a number."""
-    if THOUSANDS_NUMBER.fullmatch(text):
-        return f"Remove the commas between thousands in this column: write {text.replace(',', '')}."
-    if _has_decimal_comma(text):
-        return (
-            f"Write the numbers of this column with a decimal point, {text.replace('.', '').replace(',', '.')}; or "
-            "separate the columns of the file by semicolons: decimal commas are read there."
-        )
-    return "Write numbers as 1009.5, and leave a field empty where the value is missing."
-
-
-def read_table(path: Path, *, header: bool | None = None) -> TextTable:
-    """Return the fields of a CSV file; header: whether its first line has the names of the columns. None: find out."""
-    separator, rows = _rows(path)
+    header: whether its first line has the names of the columns, None: find out. decimal: the mark before decimals,
+    None: found in each column."""
+    text, notes = _text(path)
+    separator, rows = _rows(path, text)
     width = len(rows[0][1])
     for line, row in rows:
         if len(row) != width:
@@ -87,48 +101,87 @@ def read_table(path: Path, *, header: bool | None = None) -> TextTable:
                 f"{path}, line {line}: {len(row)} fields; the header has {width}, with {SEPARATORS[separator]} between "
                 f'columns. Put a field that contains {SEPARATORS[separator]} itself in quotation marks ("...").'
             )
-    notes = [] if separator == "," else [f"The columns of {path.name} are separated by {SEPARATORS[separator]}."]
-    names, lines = [f"column_{j + 1}" for j in range(width)], [line for line, _ in rows]
-    columns = [[row[j] for _, row in rows] for j in range(width)]
-    commas = [separator != "," and any(map(_has_decimal_comma, texts)) for texts in columns]
-    table = TextTable(path, names, columns, lines, commas, notes)
-    below = TextTable(path, rows[0][1], [texts[1:] for texts in columns], lines[1:], commas, notes)
-    if header is None and _is_row_of_values(rows[0][1], below):
-        header = False
-        notes.append(
-            f"The first line of {path.name} holds values and was read as data; the columns are called {names[0]} and "
-            "so on. If it is a header, use --header."
-        )
-    found = table if header is False else below
+    first, lines = rows[0][1], [line for line, _ in rows]
+    kept = [j for j in range(width) if any(row[j] for _, row in rows)]  # a separator may end every line
+    names, columns = [f"column_{j + 1}" for j in kept], [[row[j] for _, row in rows] for j in kept]
+    below = [texts[1:] for texts in columns]
+    decimals = [decimal] * len(kept) if decimal else _decimals(path, below, separator, lines[1:])
+    found = TextTable(path, [first[j] or f"column_{j + 1}" for j in kept], below, lines[1:], decimals, notes)
+    if header is False or (header is None and _is_row_of_values([first[j] for j in kept], found)):
+        if header is None:
+            notes.append(
+                f"The first line of {path.name} holds values and was read as data; the columns are called {names[0]} "
+                "and so on. If it is a header, use --header."
+            )
+        found = TextTable(path, names, columns, lines, decimals, notes)
+    _check_names(found)
     if not found.lines:
         raise ValueError(f"{path} has {len(rows)} rows; expected a header and one row per step.")
-    if any(commas):
-        notes.append("Commas in numbers were read as decimal commas.")
+    notes.insert(0, _summary(found, separator))
     return found
 
 
-def _rows(path: Path) -> tuple[str, list[tuple[int, list[str]]]]:
-    """Return the separator of a file, and its rows that are not empty with the numbers of their lines."""
+def _text(path: Path) -> tuple[str, list[str]]:
+    """Return the text of a file: in UTF-8, or as older programs of Windows write it."""
+    content = path.read_bytes()
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return content.decode("utf-16", errors="replace"), []
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return content.decode("utf-8-sig"), []
     except UnicodeDecodeError:
-        raise ValueError(
-            f"{path} is not a text file in UTF-8; expected a table as CSV. Save it as CSV UTF-8."
-        ) from None
-    parsed = {separator: _split(text, separator) for separator in SEPARATORS}
-    if not parsed[","]:
+        if set(content) & set(CONTROL_BYTES):
+            raise ValueError(
+                f"{path} is not a text file; expected a table as CSV. Save a spreadsheet as CSV UTF-8."
+            ) from None
+    return content.decode("cp1252", errors="replace"), [f"{path.name} is not in UTF-8; it was read as Windows-1252."]
+
+
+def _rows(path: Path, text: str) -> tuple[str, list[tuple[int, list[str]]]]:
+    """Return the separator of a file, and its rows that are not empty with the numbers of their lines."""
+    named = re.match(r"sep=([\t;,])\r?\n", text)  # for Excel
+    parsed = {separator: _split(text, separator) for separator in ([named[1]] if named else SEPARATORS)}
+    if named:
+        parsed = {separator: rows[1:] for separator, rows in parsed.items()}
+    if not any(parsed.values()):
         raise ValueError(f"{path} has 0 rows; expected a header and one row per step.")
     for separator, rows in parsed.items():
         widths = {len(row) for _, row in rows}
         if len(widths) == 1 and widths != {1}:
             return separator, rows
-    first = max(reversed(SEPARATORS), key=lambda separator: len(parsed[separator][0][1]))
-    return first, parsed[first]
+    widest = max(reversed(parsed), key=lambda separator: len(parsed[separator][0][1]))
+    return widest, parsed[widest]
 
 
 def _split(text: str, separator: str) -> list[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    return [(reader.line_num, [entry.strip() for entry in row]) for row in reader if row]
+    stripped = ((reader.line_num, [entry.strip() for entry in row]) for row in reader)
+    return [(line, row) for line, row in stripped if any(row)]
+
+
+def _decimals(path: Path, columns: Sequence[Sequence[str]], separator: str, lines: Sequence[int]) -> list[str]:
+    """Return the mark before decimals of each column: the one with which all fields are numbers, or that of the others.
+
+    With commas between columns, points are before decimals. Otherwise 1.234 alone is refused, if nothing decides."""
+    found: list[str | None] = []
+    doubtful: list[tuple[int, int]] = []  # column and row
+    for j, texts in enumerate(columns):
+        values = {mark: [parse_number(text, mark) for text in texts] for mark in DECIMALS}
+        possible = [mark for mark in DECIMALS if None not in values[mark]]
+        differ = [i for i, pair in enumerate(zip(*values.values(), strict=True)) if pair[0] != pair[1] == pair[1]]
+        found.append(possible[0] if len(possible) == 1 else None)
+        if len(possible) == 2 and differ:
+            doubtful.append((j, differ[0]))
+    known = {mark for mark in found if mark is not None}
+    if doubtful and len(known) != 1 and separator != ",":
+        j, i = doubtful[0]
+        text = columns[j][i]
+        point, comma = (f"{parse_number(text, mark):.12g}" for mark in DECIMALS)
+        raise ValueError(
+            f"{path}, line {lines[i]}: {text} may be {point} or {comma}, and no field of the file decides. Add "
+            f"--decimal . for {point}, or --decimal , for {comma}."
+        )
+    usual = next(iter(known)) if len(known) == 1 else "."
+    return [mark or usual for mark in found]
 
 
 def _is_row_of_values(first: list[str], below: TextTable) -> bool:
@@ -144,6 +197,31 @@ def _is_row_of_values(first: list[str], below: TextTable) -> bool:
     return bool(evidence) and all(evidence)
 
 
+def _check_names(table: TextTable) -> None:
+    """Refuse two columns of one name: nobody could say which is meant."""
+    twice = [name for name in table.names if table.names.count(name) > 1]
+    if twice:
+        places = " and ".join(str(j + 1) for j, name in enumerate(table.names) if name == twice[0])
+        raise ValueError(
+            f"{table.path}: the columns {places} are both called {twice[0]!r}. Rename all but one of them."
+        )
+
+
+def _summary(table: TextTable, separator: str) -> str:
+    """Return what was read: `sales.csv: 48 rows, columns month, sales; separated by semicolons; decimal commas.`"""
+    more = len(table.names) - MAX_SHOWN_NAMES
+    names = ", ".join(table.names[:MAX_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+    facts = [f"{counted(len(table.lines), 'row')}, {'columns' if len(table.names) > 1 else 'column'} {names}"]
+    if separator != ",":
+        facts.append(f"separated by {SEPARATORS[separator]}")
+    numeric = [(j, mark) for j, mark in enumerate(table.decimals) if table.numbers(j) is not None]
+    used = {mark for j, mark in numeric if any(mark in text for text in table.columns[j])}
+    thousands = {DECIMALS[mark] for j, mark in numeric if any(DECIMALS[mark] in text for text in table.columns[j])}
+    facts += ["decimal commas"] if "," in used else []
+    facts += [f"{'commas' if mark == ',' else 'points'} between thousands" for mark in sorted(thousands)]
+    return f"{table.path.name}: {'; '.join(facts)}."
+
+
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a CSV file with a header, atomically."""
     out = io.StringIO()
@@ -153,8 +231,19 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     write_atomically(path, out.getvalue().encode("utf-8"))
 
 
-ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?Z?)?)?")
-WRITTEN_DATE = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[ T](\d{1,2})(:\d{2}(?::\d{2})?))?")
+ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?( ?(?P<zone>Z|[+-]\d{2}(:?\d{2})?))?)?)?")
+WRITTEN_DATE = re.compile(r"(\d{1,4})([./-])\d{1,2}\2(\d{1,4})(?:([ T])\d{1,2}:\d{2}(:\d{2})?)?")
+DATE_FORMS = {"year-first": "%Y{0}%m{0}%d", "day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y"}
+
+
+def import_pandas(what: str) -> ModuleType:
+    """Return pandas, or raise an ImportError that says how to install it."""
+    try:
+        import pandas
+    except ImportError as problem:
+        raise ImportError(f"{what} needs pandas; install it with: pip install 'echolearn[forecast]'") from problem
+    module: ModuleType = pandas
+    return module
 
 
 class AmbiguousDates(ValueError):
@@ -170,68 +259,55 @@ class ImpossibleDate(ValueError):
 
 
 def looks_like_date(text: str) -> bool:
-    """Return whether a field is written like a date that `read_dates` reads."""
-    return ISO_DATE.fullmatch(text) is not None or _parts(text) is not None
-
-
-def _parts(text: str) -> tuple[list[int], str, str] | None:
-    """Return three numbers of a date, one of which is a year of four digits, what separates them, and the time."""
+    """Return whether a field is written like a date that `read_dates` reads: with a year of four digits."""
     found = WRITTEN_DATE.fullmatch(text)
-    if found is None or (len(found[1]) == 4) == (len(found[4]) == 4):
-        return None
-    return [int(found[k]) for k in (1, 3, 4)], found[2], f"{found[5] or '':0>2}{found[6] or ':00'}"
+    return ISO_DATE.fullmatch(text) is not None or (found is not None and (len(found[1]) == 4) != (len(found[3]) == 4))
 
 
-def read_dates(texts: Sequence[str], order: str | None = None) -> tuple[Array, str]:
+def read_dates(texts: Sequence[str], order: str | None = None) -> tuple[pd.DatetimeIndex, str]:
     """Return the dates of a column, all of which look like dates, and a note on how days and months were read.
 
     order: "day-first" or "month-first" for dates such as 01/02/2024; None: a day above 12 decides, and AmbiguousDates
     is raised where there is none. Raises ValueError for fields that are no dates.
     """
-    if all(ISO_DATE.fullmatch(text) for text in texts):
-        return _stamps(texts, texts), ""
-    found = [_parts(text) for text in texts]
-    parts = [part for part in found if part is not None]
-    separators = {separator for _, separator, _ in parts}
-    year_first = {numbers[0] > 31 for numbers, _, _ in parts}
-    if len(parts) < len(texts) or len(separators) > 1 or len(year_first) > 1:
+    pandas = import_pandas("A column of dates")
+    zones = {found and found["zone"] for found in map(ISO_DATE.fullmatch, texts)}
+    if all(map(ISO_DATE.fullmatch, texts)) and (len(zones) == 1 or None not in zones):
+        return _checked(texts, pandas.to_datetime(texts, format="ISO8601", errors="coerce", utc=len(zones) > 1)), ""
+    parts = [WRITTEN_DATE.fullmatch(text) for text in texts]
+    styles = {part and (part[2], len(part[1]) == 4, part[4], bool(part[5])) for part in parts}
+    first = parts[0]
+    if len(styles) > 1 or first is None:
         raise ValueError("its dates are written in different ways.")
-    note = ""
-    if year_first == {True}:
-        places = (0, 1, 2)
-    else:
-        order = order or _order(texts, parts)
-        places = (2, 1, 0) if order == "day-first" else (2, 0, 1)
-        words = ("day", "month", "year") if order == "day-first" else ("month", "day", "year")
-        note = f"dates such as {texts[0]} were read as {parts[0][1].join(words)}"
-    dates = [f"{numbers[places[0]]:04}-{numbers[places[1]]:02}-{numbers[places[2]]:02}" for numbers, _, _ in parts]
-    iso = [f"{date}T{time}" for date, (_, _, time) in zip(dates, parts, strict=True)]
-    return _stamps(iso, texts), note
+    clock = "" if first[4] is None else f"{first[4]}%H:%M{':%S' if first[5] else ''}"
+    orders = ["year-first"] if len(first[1]) == 4 else [order] if order else ["day-first", "month-first"]
+    readings = {
+        name: pandas.to_datetime(texts, format=DATE_FORMS[name].format(first[2]) + clock, errors="coerce")
+        for name in orders
+    }
+    possible = [name for name, dates in readings.items() if not dates.isna().any()]
+    if len(possible) == 2 and first[2] != ".":  # with points, the day comes first
+        _refuse_two_readings(texts, *readings.values())
+    best = possible[0] if possible else min(readings, key=lambda name: int(readings[name].isna().sum()))
+    words = [{"%d": "day", "%m": "month", "%Y": "year"}[part] for part in DATE_FORMS[best].split("{0}")]
+    note = "" if best == "year-first" else f"dates such as {texts[0]} were read as {first[2].join(words)}"
+    return _checked(texts, readings[best]), note
 
 
-def _order(texts: Sequence[str], parts: Sequence[tuple[list[int], str, str]]) -> str:
-    """Return which of day and month comes first; with points between them, the day does."""
-    first, second = (max(numbers[k] for numbers, _, _ in parts) for k in (0, 1))
-    if first > 12 or second > 12:
-        return "day-first" if first > 12 else "month-first"
-    if parts[0][1] == ".":
-        return "day-first"
-    differing = [i for i, (numbers, _, _) in enumerate(parts) if numbers[0] != numbers[1]]
-    if not differing:  # such as 01/01/2023 and 01/01/2024, which are the same in both orders
-        return "day-first"
-    a, b, year = parts[differing[0]][0]
-    raise AmbiguousDates(
-        f"{texts[differing[0]]} may be {year}-{b:02}-{a:02} (day first) or {year}-{a:02}-{b:02} (month first), and no "
-        "date of the column decides. Use --dates day-first or --dates month-first, or write dates as 2024-01-31."
-    )
+def _checked(texts: Sequence[str], dates: pd.DatetimeIndex) -> pd.DatetimeIndex:
+    """Return dates, or raise ImpossibleDate for the first that is none."""
+    if dates.isna().any():
+        row = int(np.flatnonzero(dates.isna())[0])
+        raise ImpossibleDate(texts[row], row)
+    return dates
 
 
-def _stamps(iso: Sequence[str], texts: Sequence[str]) -> Array:
-    """Return dates in seconds; texts: as they are written in the file."""
-    stamps = []
-    for row, (stamp, text) in enumerate(zip(iso, texts, strict=True)):
-        try:
-            stamps.append(np.datetime64(stamp.replace(" ", "T").removesuffix("Z")))
-        except ValueError:
-            raise ImpossibleDate(text, row) from None
-    return np.array(stamps).astype("M8[s]")
+def _refuse_two_readings(texts: Sequence[str], days: pd.DatetimeIndex, months: pd.DatetimeIndex) -> None:
+    """Raise AmbiguousDates, unless all dates are the same in both orders, such as 01/01/2024."""
+    differing = np.flatnonzero(days != months)
+    if len(differing):
+        i = int(differing[0])
+        raise AmbiguousDates(
+            f"{texts[i]} may be {days[i]:%Y-%m-%d} (day first) or {months[i]:%Y-%m-%d} (month first), and no date of "
+            "the column decides. Use --dates day-first or --dates month-first, or write dates as 2024-01-31."
+        )

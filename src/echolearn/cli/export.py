@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from echolearn.cli.options import FILE
+from echolearn.cli.options import FILE, force_option
+from echolearn.cli.outputs import claim, report
 from echolearn.export import export_model
 from echolearn.speech.recognition._recognizer import load_any
 
@@ -15,6 +16,7 @@ from echolearn.speech.recognition._recognizer import load_any
 @click.argument("model", type=FILE)
 @click.option("--out", type=FILE, required=True,
               help="The file to write: its ending is .onnx for ONNX, .h for C, .html for a page.")  # fmt: skip
+@force_option
 @click.option("--name", default="esn", show_default=True,
               help="With what the names of functions in C begin; in a page, what it calls the model.")  # fmt: skip
 @click.option("--step", is_flag=True, help="ONNX: one frame and a state at a time, instead of whole sequences.")
@@ -25,5 +27,6 @@ def export(*, model: Path, out: Path, name: str, step: bool, numbers: str | None
 
     Of a recogniser of speech, the network is written; in C, a second header computes its features from sound.
     """
+    claim(out, *([out.with_name(f"{out.stem}_features.h")] if out.suffix == ".h" else []))
     for path in export_model(load_any(model), out, name=name, step=step, numbers=numbers):
-        click.echo(f"written: {path} ({path.stat().st_size:,} bytes)")
+        report(path, f" ({path.stat().st_size:,} bytes)")

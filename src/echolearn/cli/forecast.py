@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -14,15 +16,17 @@ from echolearn.cli.csv_files import (
     AmbiguousDates,
     ImpossibleDate,
     TextTable,
+    import_pandas,
     looks_like_date,
     read_dates,
     read_table,
     write_table,
 )
-from echolearn.cli.options import FILE, header_option
+from echolearn.cli.options import FILE, dates_option, decimal_option, force_option, header_option
+from echolearn.cli.outputs import claim, report
 from echolearn.estimators import ESNForecaster
-from echolearn.forecasting.calendar import DAY_SECONDS, MIN_MONTH_SECONDS, regular_calendar
-from echolearn.forecasting.seasons import seasons_of_index
+from echolearn.exceptions import InputWarning
+from echolearn.forecasting.calendar import on_calendar
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning import backtest
 from echolearn.tuning._backtest import Backtest
@@ -37,9 +41,10 @@ from echolearn.validation import Array
 @click.option("--coverage", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.9, show_default=True,
               help="The share of values that the intervals should hold.")  # fmt: skip
 @header_option
-@click.option("--dates", "order", type=click.Choice(["day-first", "month-first"]),
-              help="How to read dates such as 01/02/2024.  [default: found, where a day is above 12]")  # fmt: skip
+@decimal_option
+@dates_option
 @click.option("--out", type=FILE, help="The CSV file to write.  [default: FILE-forecast.csv]")
+@force_option
 @click.option("--plot", type=FILE, help="Also write a picture: .png, .svg or .pdf.")
 def forecast(
     *,
@@ -49,7 +54,8 @@ def forecast(
     season: int | None,
     coverage: float,
     header: bool | None,
-    order: str | None,
+    decimal: str | None,
+    date_order: str | None,
     out: Path | None,
     plot: Path | None,
 ) -> None:
@@ -59,15 +65,16 @@ def forecast(
     column of dates, if there is one, gives the distance of the steps: 2024-05, 2024-05-31, 31.05.2024, 05/31/2024. What
     was found is printed.
     """
+    place = out or file.with_name(f"{file.stem}-forecast.csv")
+    claim(place, *([] if plot is None else [plot]))
     if plot is not None:
         check_plot(plot)
-    series = read_series(file, column, header=header, order=order)
+    series = read_series(file, column, header=header, decimal=decimal, order=date_order)
     for note in series.notes:
         click.echo(note)
     result = forecast_series(series, horizon, coverage, season)
-    known = result.series.values
     season_text = f"a season of {result.season} steps" if result.season > 1 else "no season"
-    click.echo(f"{result.series.name}: {len(known)} values, {season_text}; method {result.method.replace('_', ' ')}")
+    click.echo(f"{result.series.name}: {len(result.series.values)} values, {season_text}; method {result.method}")
     if result.check is not None:
         click.echo("forecasts of the last known values, as a check:")
         click.echo(repr(result.check))
@@ -76,24 +83,24 @@ def forecast(
             click.echo("Repeating the last value or season did no worse there: trust this forecast no more than that.")
     else:
         click.echo("The series is too short to check the forecast on its last values.")
-    place = out or file.with_name(f"{file.stem}-forecast.csv")
     write_forecast(result, place)
-    click.echo(f"written: {place} ({len(result.forecast)} steps, {coverage:.0%} intervals)")
+    report(place, f" ({len(result.forecast)} steps, {coverage:.0%} intervals)")
     if plot is not None:
         plot_forecast(result, plot)
-        click.echo(f"written: {plot}")
+        report(plot)
 
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
+FIRST_YEAR, LAST_YEAR = 1500, 2200  # between which whole numbers at equal distances are taken for years
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesFile:
-    """One column of a CSV file: its name, values (NaN: missing), dates if it has any, and notes on reading it."""
+    """One column of a CSV file: its name, values (NaN: missing), labelled by dates or years if the file has any, and
+    notes on reading it."""
 
     name: str
-    values: Array
-    dates: Array | None
+    values: Any
     notes: list[str]
 
 
@@ -102,7 +109,7 @@ class FileForecast:
     """A forecast with its bounds, the season found, and how it fared on the last values of the file."""
 
     series: SeriesFile
-    forecast: Array
+    forecast: Any
     lower: Array
     upper: Array
     coverage: float
@@ -111,40 +118,41 @@ class FileForecast:
     check: Backtest | None
 
 
-def read_series(path: Path, column: str | None, *, header: bool | None = None, order: str | None = None) -> SeriesFile:
-    """Return a column of a CSV file; the first column that holds dates are the dates.
+def read_series(
+    path: Path,
+    column: str | None,
+    *,
+    header: bool | None = None,
+    decimal: str | None = None,
+    order: str | None = None,
+) -> SeriesFile:
+    """Return a column of a CSV file; the first column that holds dates, or years, labels its rows.
 
     header: whether the first line has names, None: find out. order: of days and months, as `read_dates` takes it.
     """
-    table = read_table(path, header=header)
+    table = read_table(path, header=header, decimal=decimal)
     dated = [j for j, texts in enumerate(table.columns) if all(map(looks_like_date, texts))]
     numbers = {table.names[j]: found for j in range(len(table.names)) if (found := table.numbers(j)) is not None}
-    name = _column(table, list(numbers), column)
-    stamps = _stamps(table, dated[0], order) if dated else None
+    years = [] if dated else [name for name, found in numbers.items() if name != column and _are_years(found)][:1]
+    name = _column(table, [other for other in numbers if other not in years] or list(numbers), column)
     unused = [j for j, other in enumerate(table.names) if other not in numbers and j not in dated]
     table.notes.extend(_not_used(table, j) for j in unused if any(c.isdigit() for c in table.columns[j][0]))
-    values = numbers[name]
-    if stamps is not None:
-        stamps, values, note = with_gaps(stamps, values)
-        table.notes.extend([note] if note else [])
-    return SeriesFile(name, values, stamps, table.notes)
+    values, labels = numbers[name], _dates(table, dated[0], order) if dated else None
+    if years and years != [name]:
+        labels = import_pandas("a file with years").Index(numbers[years[0]].astype(np.int64), name=years[0])
+    if labels is None:
+        return SeriesFile(name, values, table.notes)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", InputWarning)
+        rows, _ = on_calendar(import_pandas("a file with dates").Series(values, index=labels, name=name), path.name)
+    return SeriesFile(name, rows, [*table.notes, *(str(one.message) for one in told)])
 
 
-def with_gaps(stamps: Array, values: Array) -> tuple[Array, Array, str]:
-    """Return dates and values with a gap (NaN) for each date of a calendar without a row, and a note on them."""
-    calendar = regular_calendar(stamps)
-    if calendar is None:
-        note = (
-            "The dates are not at equal distances; rows are taken as steps of equal length." if len(stamps) > 2 else ""
-        )
-        return stamps, values, note
-    missing = calendar.dates[~np.isin(calendar.dates, stamps)]
-    if not len(missing):
-        return stamps, values, ""
-    filled = np.full(len(calendar.dates), np.nan)
-    filled[np.isin(calendar.dates, stamps)] = values
-    rows = "1 date has" if len(missing) == 1 else f"{len(missing)} dates have"
-    return calendar.dates, filled, f"{rows} no row, first {missing[0].astype('M8[D]')}; they are treated as gaps."
+def _are_years(values: Array) -> bool:
+    """Return whether a column holds years, one after the other or at another equal distance."""
+    distances = np.diff(values)
+    whole = len(values) > 2 and not np.isnan(values).any() and bool((values == np.round(values)).all())
+    return whole and values[0] >= FIRST_YEAR and values[-1] <= LAST_YEAR and distances[0] > 0 and np.ptp(distances) == 0
 
 
 def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
@@ -166,11 +174,11 @@ def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
     return column
 
 
-def _stamps(table: TextTable, j: int, order: str | None) -> Array | None:
-    """Return the dates of a column in ascending order, or None, with a note, if they cannot be read."""
-    name = table.names[j]
+def _dates(table: TextTable, j: int, order: str | None) -> Any:
+    """Return the dates of a column, or None, with a note, if they cannot be read."""
+    name, texts = table.names[j], table.columns[j]
     try:
-        stamps, note = read_dates(table.columns[j], order)
+        found, note = read_dates(texts, order)
     except AmbiguousDates as problem:
         raise AmbiguousDates(f"{table.path}, column {name!r}: {problem}") from None
     except ImpossibleDate as problem:
@@ -180,14 +188,17 @@ def _stamps(table: TextTable, j: int, order: str | None) -> Array | None:
         return None
     if note:
         table.notes.append(f"In the column {name!r}, {note}.")
-    behind = np.flatnonzero(np.diff(stamps.astype(np.int64)) <= 0) + 1
-    if len(behind):
-        texts, i = table.columns[j], int(behind[0])
+    dates = found.rename("date")
+    again = np.flatnonzero(dates.duplicated())
+    if len(again):
+        clock = " Where a clock was set back, write the zone, too: 2024-10-27 02:00+01:00."
         raise ValueError(
-            f"{table.path}: the dates are not in ascending order: line {table.lines[i]} has {texts[i]} after "
-            f"{texts[i - 1]}. Sort the rows, and keep one row per date."
+            f"{table.path}, line {table.lines[again[0]]}: {texts[again[0]]} a second time. Keep one row per date."
+            f"{clock if ':' in texts[again[0]] else ''}"
         )
-    return stamps
+    if not dates.is_monotonic_increasing:
+        table.notes.append("The rows were put in the order of their dates.")
+    return dates
 
 
 def _not_used(table: TextTable, j: int) -> str:
@@ -203,42 +214,33 @@ def _not_used(table: TextTable, j: int) -> str:
     )
 
 
-def dates_ahead(dates: Array, steps: int) -> list[str]:
-    """Return the dates that follow, at the same distance, months counted as months."""
-    distance = float(np.median(np.diff(dates.astype(np.int64))))
-    if distance >= MIN_MONTH_SECONDS:
-        months = dates.astype("M8[M]")
-        every = int(np.median(np.diff(months.astype(np.int64))))
-        day = (dates[-1] - months[-1].astype("M8[s]")).astype("m8[s]")
-        ahead = [(months[-1] + every * h).astype("M8[s]") + day for h in range(1, steps + 1)]
-    else:
-        ahead = [dates[-1] + np.timedelta64(int(distance) * h, "s") for h in range(1, steps + 1)]
-    whole_days = distance >= DAY_SECONDS and not (dates.astype(np.int64) % int(DAY_SECONDS)).any()
-    return [str(stamp.astype("M8[D]") if whole_days else stamp) for stamp in ahead]
-
-
 def forecast_series(series: SeriesFile, horizon: int | None, coverage: float, season: int | None) -> FileForecast:
     """Return the forecast of a series, and a backtest of it where the series is long enough."""
-    announced = None if series.dates is None else seasons_of_index(series.dates)
-    first = season or (announced[0] if announced else None)
-    esn = ESNForecaster(season=first or "auto")
-    esn.fit(series.values)
+    esn = ESNForecaster(season=season or "auto").fit(series.values)
     steps = horizon or esn.horizon_ or 12
-    lower, upper = esn.forecast_interval(steps, coverage)
-    n = len(series.values)
-    check = backtest(esn, series.values, steps, 3, season=first) if n >= max(4 * steps, 24) else None
-    found = 1 if esn.season_ is None else esn.season_[0]
-    forecast = np.asarray(esn.predict(steps))
-    return FileForecast(series, forecast, np.asarray(lower), np.asarray(upper), coverage, found, esn.method_, check)
+    lower, upper = (np.asarray(bound) for bound in esn.forecast_interval(steps, coverage))
+    n, found = len(series.values), 1 if esn.season_ is None else esn.season_[0]
+    check = backtest(esn, series.values, steps, 3, season=season) if n >= max(4 * steps, 24) else None
+    return FileForecast(series, esn.predict(steps), lower, upper, coverage, found, esn.method_, check)
+
+
+def labels_ahead(forecast: Any) -> tuple[str, list[str]]:
+    """Return the name and the labels of the steps of a forecast: its dates or years, or numbers from 1 on."""
+    index = getattr(forecast, "index", None)
+    if index is None or index.name is None:
+        return "step", [str(h) for h in range(1, len(forecast) + 1)]
+    if not hasattr(index, "normalize"):
+        return str(index.name), [str(label) for label in index]
+    whole_days = bool((index == index.normalize()).all())
+    return str(index.name), [str(date.date() if whole_days else date.isoformat()) for date in index]
 
 
 def write_forecast(result: FileForecast, path: Path) -> None:
-    """Write date (or step), forecast and bounds as CSV."""
-    dates, steps = result.series.dates, len(result.forecast)
-    labels = list(range(1, steps + 1)) if dates is None else dates_ahead(dates, steps)
-    numbers = np.stack([result.forecast, result.lower, result.upper], axis=1).tolist()
+    """Write date, year or step, forecast and bounds as CSV."""
+    name, labels = labels_ahead(result.forecast)
+    numbers = np.stack([np.asarray(result.forecast), result.lower, result.upper], axis=1).tolist()
     rows = [[label, *(f"{value:.8g}" for value in row)] for label, row in zip(labels, numbers, strict=True)]
-    write_table(path, ["step" if dates is None else "date", result.series.name, "lower", "upper"], rows)
+    write_table(path, [name, result.series.name, "lower", "upper"], rows)
 
 
 def check_plot(path: Path) -> None:
@@ -257,16 +259,16 @@ def plot_forecast(result: FileForecast, path: Path) -> None:
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.subplots()
-    shown, dates = max(5 * len(result.forecast), 4 * result.season), result.series.dates
-    known = result.series.values[-shown:]
+    known = result.series.values[-max(5 * len(result.forecast), 4 * result.season) :]
     past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(result.forecast) + 1)
-    if dates is not None:
-        past, ahead = dates[-shown:], np.array(dates_ahead(dates, len(ahead)), "M8[s]")
-    axes.plot(past, known, color="0.3", label=result.series.name)
-    axes.plot(ahead, result.forecast, color="C0", lw=2, label="forecast")
+    dated = labels_ahead(result.forecast)[0] != "step"
+    if dated:
+        past, ahead = known.index, result.forecast.index
+    axes.plot(past, np.asarray(known), color="0.3", label=result.series.name)
+    axes.plot(ahead, np.asarray(result.forecast), color="C0", lw=2, label="forecast")
     label = f"{result.coverage:.0%} interval"
     axes.fill_between(ahead, result.lower, result.upper, color="C0", alpha=0.2, label=label)
-    if dates is None:
+    if not dated:
         axes.set_xlabel("steps from the last known value")
     axes.legend(loc="upper left")
     content = io.BytesIO()

@@ -42,9 +42,8 @@ from echolearn.training.history import History
 
 @click.command()
 @click.argument("model", required=False, type=FILE)
-@corpus_options
-@click.pass_context
-def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack[CorpusOptions]) -> None:
+@corpus_options()
+def info(*, model: Path | None, **corpus_settings: Unpack[CorpusOptions]) -> None:
     """Describe MODEL, or the corpus of --corpus; without either, this installation.
 
     MODEL is any file of a saved estimator, pipeline or recogniser. Printed are its kind, its size, its features
@@ -57,7 +56,7 @@ def info(ctx: click.Context, /, *, model: Path | None, **corpus_settings: Unpack
         size, changed = model.stat().st_size, datetime.fromtimestamp(model.stat().st_mtime).astimezone()
         saved = f"saved by echolearn {saved_by(model)}; {size:,} bytes"
         click.echo(f"{saved}, last changed {changed.strftime('%Y-%m-%d %H:%M %Z')}")
-    elif ctx.get_parameter_source("corpus") is not click.core.ParameterSource.DEFAULT:
+    elif corpus_settings["corpus"] is not None:
         click.echo(describe_corpus(opened_corpus(**corpus_settings)))
     else:
         click.echo(describe_installation())

@@ -16,7 +16,7 @@ COMMANDS = {
         "train",
         "Write the state labels of a corpus, by its own GMM-HMM alignment, as an HTK master label file.",
     ),
-    "evaluate": ("train", "Print the state and phone error of MODEL on a part of a corpus, by frame."),
+    "evaluate": ("evaluate", "Print the error of MODEL on the table DATA (.csv), or on a part of a corpus, by frame."),
     "explore": ("page", "Serve the page of MODEL (.safetensors) on this machine alone, until Ctrl-C."),
     "export": ("export", "Write MODEL (.safetensors) as an ONNX file, as a header in C, or as a page for the browser."),
     "forecast": ("forecast", "Forecast a column of FILE.csv, which has one row per step."),
@@ -31,7 +31,7 @@ COMMANDS = {
     "score": ("score", "Print the errors of HYPOTHESIS against REFERENCE: substitutions, deletions and insertions."),
     "serve": ("serve", "Serve MODEL (.safetensors) over HTTP and websockets, until Ctrl-C."),
     "table1": ("table1", "Compute the paper's table, from speech to report."),
-    "train": ("train", "Fit a network to a corpus and save it as MODEL (.safetensors)."),
+    "train": ("train", "Fit a network to the table DATA (.csv), or to a corpus of speech, and save it."),
     "tune": ("tune", "Search settings on a corpus: fit on its training part, score on its validation part."),
 }
 
@@ -47,9 +47,8 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        limit = formatter.width - 6 - max(map(len, self.commands))  # as click computes it
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, one.get_short_help_str(limit)) for name, one in sorted(self.commands.items())])
+        with formatter.section("Commands"):  # whole sentences, which click would cut to one line
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict, cast
 
 import click
 
@@ -15,6 +15,7 @@ PATH = click.Path(path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 Command = Callable[..., object]
 Decorator = Callable[[Command], Command]
+FORCE = "force"  # the key in a context's meta of whether --force was given
 
 # The tables of estimator settings that the configuration file of a command may have.
 CONFIG_TABLES = {"train": ("estimator",), "tune": ("estimator",), "phones": ("estimator",), "table1": ("paper", "ours")}
@@ -23,7 +24,7 @@ CONFIG_TABLES = {"train": ("estimator",), "tune": ("estimator",), "phones": ("es
 class CorpusOptions(TypedDict):
     """The values of `corpus_options`."""
 
-    corpus: str
+    corpus: str | None
     frames: int | None
     corpus_seed: int
     cache: Path | None
@@ -44,29 +45,31 @@ def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | No
     ctx.meta["tables"] = nested
 
 
-def table_settings(ctx: click.Context, table: str, *, deep: bool = False) -> configuration.Settings:
+def table_settings(ctx: click.Context, table: str, kind: type | None = None) -> configuration.Settings:
     """Return the parameters of a network in a table of the configuration file, {} where there is none."""
-    return _estimator_settings(ctx.meta.get("tables", {}).get(table, {}), f"[{table}]", deep)
+    return _estimator_settings(ctx.meta.get("tables", {}).get(table, {}), f"[{table}]", kind)
 
 
-def _estimator_settings(settings: configuration.Settings, where: str, deep: bool) -> configuration.Settings:
-    from echolearn.estimators import DeepESNClassifier, ESNClassifier  # slow, and not needed for --help
+def _estimator_settings(settings: configuration.Settings, where: str, kind: type | None) -> configuration.Settings:
+    from echolearn.estimators import ESNClassifier  # slow, and not needed for --help
 
-    kind = DeepESNClassifier if deep else ESNClassifier
-    return configuration.estimator_settings(settings, kind().get_params(deep=False), where, kind.groups)
+    one = (kind or ESNClassifier)()
+    return configuration.estimator_settings(settings, one.get_params(deep=False), where, one.groups)
 
 
 def network_changes(
-    ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int, *, deep: bool = False
+    ctx: click.Context, epochs: int | None, settings: tuple[str, ...], seed: int, kind: type | None = None
 ) -> configuration.Settings:
     """Return settings other than the defaults: from options, then the configuration file, then --set.
 
-    deep: whether they are those of DeepESNClassifier, and not of ESNClassifier."""
+    kind: the class of which they are, None: ESNClassifier."""
     from echolearn.fitting.parameters import merged_settings  # slow, and not needed for --help
 
-    changes: configuration.Settings = {"random_state": seed, **({} if epochs is None else {"epochs": epochs})}
-    given = _estimator_settings(configuration.assignments(settings), "--set", deep)
-    return merged_settings(changes, table_settings(ctx, "estimator", deep=deep), given)
+    changes: configuration.Settings = {"random_state": seed}
+    if epochs is not None:
+        changes |= _estimator_settings({"epochs": epochs}, "--epochs", kind)
+    given = _estimator_settings(configuration.assignments(settings), "--set", kind)
+    return merged_settings(changes, table_settings(ctx, "estimator", kind), given)
 
 
 def whole_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
@@ -98,24 +101,33 @@ def all_of(*options: Decorator) -> Decorator:
     return decorated
 
 
-# The options that name a corpus, and --config.
-corpus_options = all_of(
-    click.option("--corpus", default="synthetic", show_default=True,
-                 help="The corpus: synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR."),
-    click.option("--frames", type=click.IntRange(min=1000),
-                 help="The number of training frames of the synthetic corpus."),
-    click.option("--corpus-seed", type=click.IntRange(min=0), default=0, show_default=True,
-                 help="The seed of the synthetic corpus, and of a split by speakers."),
-    click.option("--cache", type=FOLDER, help="The folder that keeps synthetic speech, features and alignments."),
-    click.option("--labels", type=FILE, help="An HTK master label file instead of the corpus's own labels."),
-    click.option("--normalise", type=click.Choice(["utterance", "corpus", "running"]), default="utterance",
-                 show_default=True, help="Normalise mean and variance over each utterance, over the training part, or "
-                 "over the utterance so far."),
-    click.option("--transcripts", type=FILE, multiple=True,
-                 help="A list of what was said, NAME WORDS or WORDS (NAME) on every line; may be given several times."),
-    click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), is_eager=True,
-                 expose_value=False, callback=_read_config, help="A TOML file with any of these options."),
-)  # fmt: skip
+def _keep_force(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
+    ctx.meta[FORCE] = given
+
+
+force_option = click.option("--force", is_flag=True, expose_value=False, callback=_keep_force,
+                            help="Replace files that no command of echolearn wrote, too.")  # fmt: skip
+
+
+def corpus_options(default: str | None = None) -> Decorator:
+    """Return the options that name a corpus, and --config."""
+    return all_of(
+        click.option("--corpus", default=default, show_default=True,
+                     help="The corpus: synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR."),
+        click.option("--frames", type=click.IntRange(min=1000),
+                     help="The number of training frames of the synthetic corpus."),
+        click.option("--corpus-seed", type=click.IntRange(min=0), default=0, show_default=True,
+                     help="The seed of the synthetic corpus, and of a split by speakers."),
+        click.option("--cache", type=FOLDER, help="The folder that keeps synthetic speech, features and alignments."),
+        click.option("--labels", type=FILE, help="An HTK master label file instead of the corpus's own labels."),
+        click.option("--normalise", type=click.Choice(["utterance", "corpus", "running"]), default="utterance",
+                     show_default=True, help="Normalise mean and variance over each utterance, over the training part, "
+                     "or over the utterance so far."),
+        click.option("--transcripts", type=FILE, multiple=True, help="A list of what was said, NAME WORDS or WORDS "
+                     "(NAME) on every line; may be given several times."),
+        click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), is_eager=True,
+                     expose_value=False, callback=_read_config, help="A TOML file with any of these options."),
+    )  # fmt: skip
 
 
 def network_options(units: int | None) -> Decorator:
@@ -132,8 +144,38 @@ def network_options(units: int | None) -> Decorator:
     )  # fmt: skip
 
 
+class TableOptions(TypedDict):
+    """The values of `table_options`."""
+
+    id: str | None
+    time: str | None
+    header: bool | None
+    decimal: str | None
+    date_order: str | None
+
+
+def divided(settings: dict[str, Any]) -> tuple[TableOptions, CorpusOptions]:
+    """Return the values of `table_options`, and the others."""
+    table = {name: settings.pop(name) for name in TableOptions.__annotations__}
+    return cast(TableOptions, table), cast(CorpusOptions, settings)
+
+
 header_option = click.option("--header/--no-header", default=None,
     help="Whether the first line of a CSV file has the names of the columns.  [default: found]")  # fmt: skip
+decimal_option = click.option("--decimal", type=click.Choice([".", ","]),
+    help="The mark before the decimals of numbers in a CSV file.  [default: found]")  # fmt: skip
+dates_option = click.option("--dates", "date_order", type=click.Choice(["day-first", "month-first"]),
+    help="How to read dates such as 01/02/2024.  [default: found, where a day is above 12]")  # fmt: skip
+# The options that say how to read a table.
+table_options = all_of(
+    click.option("--id", metavar="COLUMN", help="The column of a table that separates sequences: rows with the same "
+                 "entry are one.  [default: the whole table is one sequence]"),
+    click.option("--time", metavar="COLUMN", help="The column of a table by which the rows of a sequence are ordered: "
+                 "dates or numbers.  [default: they are in order]"),
+    header_option,
+    decimal_option,
+    dates_option,
+)  # fmt: skip
 part_option = click.option("--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True,
                            help="The part of the corpus.")  # fmt: skip
 scheduler_option = click.option(

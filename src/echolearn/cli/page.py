@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from echolearn.cli.errors import RESUME_NOTE
-from echolearn.cli.options import FILE
+from echolearn.cli.options import FILE, force_option
 
 compare_option = click.option("--compare", type=FILE, help="A second model of the same inputs, to be shown beside it.")
 example_option = click.option(
@@ -20,6 +20,7 @@ example_option = click.option(
 @click.command()
 @click.argument("model", type=FILE)
 @click.option("--out", type=FILE, required=True, help="The file to write; its ending is .html.")
+@force_option
 @compare_option
 @example_option
 def page(*, model: Path, out: Path, compare: Path | None, example: Path | None) -> None:
@@ -27,14 +28,16 @@ def page(*, model: Path, out: Path, compare: Path | None, example: Path | None) 
 
     The page needs nothing else and sends nothing: open the file, or put it on any web server.
     """
+    from echolearn.cli.outputs import claim, report
     from echolearn.export.page.document import build_page, open_models
     from echolearn.modelfile.atomic import write_atomically
 
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html")
+    claim(out)
     built = build_page(open_models(model, compare, example))
     write_atomically(out, built.html.encode("utf-8"))
-    click.echo(f"written: {out} ({out.stat().st_size:,} bytes); open it in a browser.")
+    report(out, f" ({out.stat().st_size:,} bytes); open it in a browser.")
 
 
 @click.command()

@@ -16,7 +16,7 @@ DEFAULT_FRAMES = 60_000  # of the synthetic corpus
 
 
 @click.command()
-@corpus_options
+@corpus_options("synthetic")
 @network_options(units=300)
 @click.option(
     "--systems", callback=words, default=DEFAULT_SYSTEMS, show_default=True, help="Which systems, in this order."
@@ -29,7 +29,9 @@ DEFAULT_FRAMES = 60_000  # of the synthetic corpus
 @click.option("--out", type=FOLDER, default=Path("runs/phones"), show_default=True,
               help="The folder for tables, report and networks.")  # fmt: skip
 @click.option("--estimate", is_flag=True, help="Print the estimated time and memory of every system, and stop.")
-@click.option("--force", is_flag=True, help="Compute all systems again.")
+@click.option(
+    "--force", is_flag=True, help="Compute all systems again, and write to a folder that holds other files, too."
+)
 @click.pass_context
 def phones(
     ctx: click.Context,
@@ -54,6 +56,7 @@ def phones(
     """
     click.echo("echolearn phones", err=True)  # the imports take seconds
     from echolearn.cli.corpora import opened_corpus
+    from echolearn.cli.outputs import claim_folder
     from echolearn.cli.progress import stderr
     from echolearn.cli.run_progress import PHONES_WORDING, RunLines
     from echolearn.paper import phones as experiment
@@ -64,7 +67,7 @@ def phones(
 
     changes = network_changes(ctx, epochs, settings, seed)
     seed = changes.pop("random_state")
-    chosen = default_level(corpus_settings["corpus"]) if level is None else LEVEL_OPTIONS[level]
+    chosen = default_level(corpus_settings["corpus"] or "") if level is None else LEVEL_OPTIONS[level]
     plan = PhonePlan(systems=systems, units=units, order=order, level=chosen, seed=seed, changes=changes)
     plan.check()
     if corpus_settings["corpus"] == "synthetic":
@@ -72,6 +75,7 @@ def phones(
         if estimate:  # the size of synthetic speech is known before it is made
             click.echo(estimate_text(plan, CorpusSize.of_synthetic(frames)))
             return
+    claim_folder(out, "systems", force=force)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
     corpus = opened_corpus(**corpus_settings)
     click.echo(estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)

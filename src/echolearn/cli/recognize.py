@@ -12,7 +12,8 @@ from typing import Unpack
 import click
 
 from echolearn.cli.corpora import opened_corpus, part_features
-from echolearn.cli.options import FILE, PATH, CorpusOptions, corpus_options, part_option, word_options
+from echolearn.cli.options import FILE, PATH, CorpusOptions, corpus_options, force_option, part_option, word_options
+from echolearn.cli.outputs import claim, report
 from echolearn.cli.progress import stage_progress, stderr
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
@@ -45,11 +46,12 @@ def channels_of(ctx: click.Context, parameter: click.Parameter, text: str | None
 @click.command()
 @click.argument("model", type=FILE)
 @click.argument("recordings", nargs=-1, type=PATH)
-@corpus_options
+@corpus_options()
 @part_option
 @click.option("--out",
               help="What to print: ctm, json, stm or mlf. Or textgrid, to write one beside each recording. "
                    "Or the file or folder to write.  [default: ctm]")  # fmt: skip
+@force_option
 @click.option("--format", "form", type=click.Choice(["ctm", "textgrid", "json", "mlf", "stm"]),
               help="The format of --out PATH.  [default: by its ending; textgrid for a folder]")  # fmt: skip
 @click.option("--level", type=click.Choice(["words", "phones"]),
@@ -82,10 +84,10 @@ def recognize(
 ) -> None:
     """Recognise phones and words in RECORDINGS, files or folders, or in a part of a corpus, with MODEL.
 
-    MODEL is a recogniser, made by: echolearn train MODEL --for recognition. Recordings that cannot be read are
+    MODEL is a recogniser, made by: echolearn train --for recognition. Recordings that cannot be read are
     listed and the others recognised; the exit code is 1 then.
     """
-    if not recordings and ctx.get_parameter_source("corpus") is click.core.ParameterSource.DEFAULT:
+    if not recordings and corpus_settings["corpus"] is None:
         raise ValueError("there is nothing to recognise: name recordings or a folder of them, or give --corpus")
     place = Destination(out or ("json" if nbest else "ctm"), form)
     recognizer = with_words(open_recognizer(model), lexicon, language_model, words_list)
@@ -109,7 +111,7 @@ def recognize(
         )
     if found:
         shown = level or ("phones" if recognizer.words is None else "words")
-        click.echo(place.put_nbest(hypotheses) if nbest else place.put(found, shown, files), nl=False)
+        place.put_nbest(hypotheses) if nbest else place.put(found, shown, files)
     for problem in problems:
         click.echo(f"not recognised: {problem}", err=True)
     if problems:
@@ -121,8 +123,8 @@ def open_recognizer(path: Path) -> Recognizer:
     """Load a recogniser; ValueError for a plain network, with what to do."""
     if path.is_file() and file_kind(path) not in (RECOGNIZER, None):
         raise ValueError(
-            f"{path} is a network without a decoder; make a recogniser with: echolearn train NEW.safetensors "
-            "--for recognition"
+            f"{path} is a network without a decoder; make a recogniser with: echolearn train --corpus ... "
+            "--for recognition --out NEW.safetensors"
         )
     return load_recognizer(path)
 
@@ -246,37 +248,40 @@ class Destination:
             )
 
     def check(self, recordings: Mapping[str, Path], *, nbest: bool) -> None:
-        """Refuse n-best lists as anything but JSON, and to replace TextGrids beside recordings: they may be labels."""
+        """Refuse n-best lists as anything but JSON, and to replace what no command wrote: TextGrids may be labels."""
         if nbest and self.kind != "json":
             raise ValueError("--nbest gives JSON: use --out json, or --out FILE.json")
-        for path in map(_beside, recordings.values()) if self.beside else ():
-            if path.exists():
-                raise ValueError(f"{path} exists already; give --out FOLDER to write TextGrids elsewhere")
+        if self.beside:
+            claim(*map(_beside, recordings.values()))
+        elif self.path is not None:
+            claim(*(self.path.rglob("*.TextGrid") if self.kind == "textgrid" else [self.path]))
 
-    def put(self, results: Sequence[Recognised], level: str, recordings: Mapping[str, Path]) -> str:
-        """Write the results and return what to print: the results themselves, or what was written."""
+    def put(self, results: Sequence[Recognised], level: str, recordings: Mapping[str, Path]) -> None:
+        """Write the results, or print them."""
         if self.beside:
             if not recordings:
                 raise ValueError("a part of a corpus has no place for TextGrids beside it; give --out FOLDER")
             texts = {_beside(recordings[r.utterance], r.channel): textgrid_of(r, level=level) for r in results}
+            claim(*texts)  # also those of further channels
             for path, text in texts.items():
                 write_atomically(path, text.encode())
-            return f"written: {len(texts)} TextGrids beside their recordings\n"
-        if self.path is not None:
+            report(min(texts).parent, f" ({len(texts)} TextGrids beside their recordings)", tuple(texts))
+        elif self.path is not None:
             written = write_results(self.path, results, self.kind, level=level)
-            count = f" ({len(written)} TextGrids)" if self.kind == "textgrid" else ""
-            return f"written: {self.path}{count}\n"
-        with tempfile.TemporaryDirectory() as folder:
-            write_results(Path(folder) / "results", results, self.kind, level=level)
-            return (Path(folder) / "results").read_text(encoding="utf-8")
+            report(self.path, f" ({len(written)} TextGrids)" if self.kind == "textgrid" else "", tuple(written))
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                write_results(Path(folder) / "results", results, self.kind, level=level)
+                click.echo((Path(folder) / "results").read_text(encoding="utf-8"), nl=False)
 
-    def put_nbest(self, nbest: NBest) -> str:
+    def put_nbest(self, nbest: NBest) -> None:
         found = {name: [{"text": text, "score": score} for text, score in best] for name, best in nbest.items()}
         text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
         if self.path is None:
-            return text
+            click.echo(text, nl=False)
+            return
         write_atomically(self.path, text.encode())
-        return f"written: {self.path}\n"
+        report(self.path)
 
 
 def _kind_of(path: Path) -> str:

@@ -21,7 +21,7 @@ from echolearn.cli.options import (
 
 
 @click.command()
-@corpus_options
+@corpus_options("synthetic")
 @click.option("--units", callback=whole_numbers, help="Numbers of hidden units, one row each.  [default: 100,500]")
 @click.option("--epochs", type=click.IntRange(min=1), help="Epochs of the paper's columns.  [default: 20]")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds to average.")
@@ -38,7 +38,9 @@ from echolearn.cli.options import (
 @click.option("--full", is_flag=True,
               help="The paper's scale: 1.12 million frames, up to 30,000 units, 40 epochs, all columns.")  # fmt: skip
 @click.option("--estimate", is_flag=True, help="Print the estimated time and memory of every cell, and stop.")
-@click.option("--force", is_flag=True, help="Compute all cells again.")
+@click.option(
+    "--force", is_flag=True, help="Compute all cells again, and write to a folder that holds other files, too."
+)
 @scheduler_option
 @click.pass_context
 def table1(
@@ -65,6 +67,7 @@ def table1(
     """
     click.echo("echolearn table1", err=True)  # the imports take seconds
     from echolearn.cli.corpora import opened_corpus
+    from echolearn.cli.outputs import claim_folder
     from echolearn.cli.progress import stderr
     from echolearn.cli.run_progress import TABLE1_WORDING, RunLines
     from echolearn.cluster.connection import use_engine
@@ -79,10 +82,10 @@ def table1(
     paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
     plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, level=level, paper=paper, ours=ours)
     plan.check()
-    frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
-    if estimate and frames is not None:  # the size of synthetic speech is known before it is made
-        click.echo(estimate_text(plan, CorpusSize.of_synthetic(frames)))
+    if estimate and corpus_settings["corpus"] == "synthetic":  # its size is known before it is made
+        click.echo(estimate_text(plan, CorpusSize.of_synthetic(corpus_settings["frames"] or 0)))
         return
+    claim_folder(out, "cells", force=force)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)

@@ -2,50 +2,65 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack, cast
 
 import click
 import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
 
 from echolearn.cli.configuration import Settings
-from echolearn.cli.corpora import opened_corpus, part_features
+from echolearn.cli.corpora import opened_corpus
+from echolearn.cli.csv_files import import_pandas
 from echolearn.cli.errors import RESUME_NOTE
 from echolearn.cli.options import (
     FILE,
     CorpusOptions,
+    TableOptions,
     corpus_options,
+    divided,
+    force_option,
     network_changes,
     network_options,
-    part_option,
     recognition_options,
     scheduler_option,
+    table_options,
 )
-from echolearn.cli.predict import open_state_network
+from echolearn.cli.outputs import claim, file_digest, report
 from echolearn.cli.progress import FitDisplay, stderr
+from echolearn.cli.tables import FrameFile, Targets, read_frames, read_targets
 from echolearn.cluster.connection import use_engine
+from echolearn.display.facts import counted
 from echolearn.display.progress import clock
-from echolearn.estimators import DeepESNClassifier, ESNClassifier
+from echolearn.estimators import (
+    DeepESNClassifier,
+    DeepESNRegressor,
+    ESNClassifier,
+    ESNRegressor,
+    SeriesClassifier,
+    SeriesRegressor,
+)
 from echolearn.paper.cells import fit_fingerprint
 from echolearn.paper.fits import (
     FitResult,
     MeasuredFit,
     check_network,
-    confusion_counts,
     measured_fit,
     planned_epochs,
     valid_error,
+    warnings_as_notes,
     with_errors,
 )
 from echolearn.paper.parts import CorpusParts
+from echolearn.sequences.tables import id_columns
 from echolearn.speech import Corpus, Evaluation, mfcc, read_audio, usual_deviations, vocal_tract_warps
 from echolearn.speech._augmentation import Augment
-from echolearn.speech._phone_set import phones_of_states, split_state
+from echolearn.speech._phone_set import split_state
 from echolearn.speech.recognition import (
     Lexicon,
     NGramModel,
@@ -59,59 +74,109 @@ from echolearn.speech.recognition._learner import valid_part
 from echolearn.speech.recognition._lexicon import spelled_in
 from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
+from echolearn.validation import Array
 
-SHOWN_CONFUSIONS = 8
 NETWORK_NAMES = {"esn": "network of one layer", "deep": "deep network"}
 WARP_SPREAD = 0.1  # of the factors by which the vocal tracts of training utterances are changed
 MEASURED_UTTERANCES = 100  # from which the deviations of cepstra are taken
+HELD_OUT_PARTS = 5  # one of which decides between two networks for a table
+# Options of `train` that are for tables alone, and for speech alone.
+TABLE_OPTIONS = ("target", "task", *TableOptions.__annotations__)
+SPEECH_OPTIONS = ("paper", "purpose", "lexicon", "language_model", "order", "scheduler", "frames", "labels",
+                  "transcripts", "normalise", "corpus_seed", "cache")  # fmt: skip
+Examples = tuple[Sequence[BaseEstimator], Sequence[Array] | Array]  # data frames and their targets
 
 
 @click.command()
-@click.argument("model", type=FILE)
-@corpus_options
+@click.argument("data", required=False, type=FILE)
+@click.option("--target", metavar="COLUMN", help="The column of a table that is learned: labels or values.")
+@table_options
+@click.option("--task", type=click.Choice(["classification", "regression"]),
+              help="Learn labels or values of a table.  [default: found; whole numbers may be either]")  # fmt: skip
+@click.option("--out", type=FILE, required=True, help="The model file to write (.safetensors).")
+@force_option
+@corpus_options()
 @click.option("--network", type=click.Choice(["esn", "deep", "auto"]),
-              help="esn: one layer (ESNClassifier). deep: several (DeepESNClassifier). auto: both, and the one with "
-              "the smaller state error on valid is kept; --units and --set are those of one layer.  "
-              "[default: auto for recognition, else esn]")  # fmt: skip
+              help="esn: one layer. deep: several. auto: both, and the one with the smaller error on held-out data is "
+              "kept; --units and --set are those of one layer.  [default: auto for recognition, else esn]")  # fmt: skip
 @network_options(units=None)
 @click.option("--paper", is_flag=True, help="Start from the paper's settings instead of our defaults.")
 @recognition_options
 @scheduler_option
 @click.pass_context
-def train(
+def train(ctx: click.Context, /, *, data: Path | None, out: Path, **given: Any) -> None:
+    """Fit a network to the table DATA (.csv), or to a corpus of speech, and save it.
+
+    A table has one row per time step. Its columns of numbers are the inputs. The labels or values of the column
+    --target are learned per step or, if all rows of each --id have the same one, per sequence. What was found is
+    printed.
+
+    With --for recognition, the model is a recogniser of speech: it has the network and what turns its states into
+    phones and words.
+
+    The same command resumes a fit that was stopped. At most five minutes of work are lost.
+    """
+    if (data is None) == (given["corpus"] is None):
+        raise ValueError(
+            f"{'neither a table nor a corpus is' if data is None else 'both a table and a corpus are'} given; expected "
+            "echolearn train DATA.csv --target COLUMN --out MODEL, or echolearn train --corpus synthetic --out MODEL"
+        )
+    others = TABLE_OPTIONS if data is None else SPEECH_OPTIONS
+    for option in ctx.command.params:
+        source = ctx.get_parameter_source(option.name or "")
+        if source is click.core.ParameterSource.COMMANDLINE and option.name in others:
+            raise ValueError(f"{option.opts[0]} is for {'tables, not for a corpus' if data is None else 'speech'}.")
+    claim(out)
+    ctx.meta[RESUME_NOTE] = "stopped; run the same command again to continue: its state is kept beside the model."
+    asked = NetworkOptions(*(given.pop(name) for name in NetworkOptions._fields))
+    how, rest = divided(given)
+    if data is None:
+        _train_on_speech(ctx, out, asked, **cast("dict[str, Any]", rest))
+    else:
+        _train_on_table(ctx, out, data, asked, how, target=given["target"], task=given["task"])
+    report(out)
+
+
+class NetworkOptions(NamedTuple):
+    """Which network is to be fitted, as the options say."""
+
+    network: str | None
+    units: int | None
+    epochs: int | None
+    settings: tuple[str, ...]
+    seed: int
+
+    def candidates(
+        self, ctx: click.Context, kinds: Sequence[type], network: str, *, paper: bool = False
+    ) -> dict[str, BaseEstimator]:
+        """Return the networks to be fitted by their kinds; kinds: the classes with one layer and with several."""
+        single, deep = kinds
+        changes = network_changes(ctx, self.epochs, self.settings, self.seed, deep if network == "deep" else single)
+        return networks_of(network, self.units, changes, paper=paper, kinds=kinds)
+
+
+def _train_on_speech(
     ctx: click.Context,
+    out: Path,
+    asked: NetworkOptions,
     /,
     *,
-    model: Path,
-    network: str | None,
-    units: int | None,
-    epochs: int | None,
-    settings: tuple[str, ...],
-    seed: int,
     paper: bool,
     purpose: str,
     lexicon: Path | None,
     language_model: Path | None,
     order: int,
     scheduler: str | None,
-    **corpus_settings: Unpack[CorpusOptions],
+    **corpus_settings: Any,
 ) -> None:
-    """Fit a network to a corpus and save it as MODEL (.safetensors).
-
-    With --for recognition, MODEL is a recogniser: it has the network and what turns its states into phones and words.
-
-    The same command resumes a fit that was stopped. At most five minutes of work are lost.
-    """
-    kind = network or ("auto" if purpose == "recognition" else "esn")
-    changes = network_changes(ctx, epochs, settings, seed, deep=kind == "deep")
-    estimators = networks_of(kind, units, changes, paper=paper)
-    check_training(model, estimators, scheduler)
+    network = asked.network or ("auto" if purpose == "recognition" else "esn")
+    estimators = asked.candidates(ctx, (ESNClassifier, DeepESNClassifier), network, paper=paper)
+    check_training(estimators, scheduler)
     grammar = check_word_files(purpose, lexicon, language_model)
     with use_engine(scheduler):
-        corpus = opened_corpus(**corpus_settings)
+        corpus = opened_corpus(**{name: corpus_settings[name] for name in CorpusOptions.__annotations__})
         # refuses before the fit what would fail after it
         words = words_for(corpus, lexicon, language_model) if purpose == "recognition" else None
-        ctx.meta[RESUME_NOTE] = "stopped; run the same command again to continue: its state is kept beside the model."
         with FitDisplay(stderr()) as display:
             made_of = partial(
                 learn_recognizer,
@@ -121,38 +186,163 @@ def train(
                 language_model=grammar,
                 progress=display.stage,
             )
-            result = fit_and_save(corpus, estimators, model, display, made_of if purpose == "recognition" else None)
+            result = fit_and_save(corpus, estimators, out, display, made_of if purpose == "recognition" else None)
     click.echo(training_summary(result, corpus))
     if purpose == "recognition":
-        click.echo(recognition_summary(load_recognizer(model), corpus))
-    click.echo(f"written: {model}")
+        click.echo(recognition_summary(load_recognizer(out), corpus))
+
+
+# Of whether targets are labels and belong to steps, the estimators with one layer and with several.
+KINDS = {
+    (True, True): (ESNClassifier, DeepESNClassifier),
+    (False, True): (ESNRegressor, DeepESNRegressor),
+    (True, False): (SeriesClassifier, DeepESNClassifier),
+    (False, False): (SeriesRegressor, DeepESNRegressor),
+}
+
+
+def _train_on_table(
+    ctx: click.Context,
+    out: Path,
+    data: Path,
+    asked: NetworkOptions,
+    how: TableOptions,
+    *,
+    target: str | None,
+    task: str | None,
+) -> None:
+    pandas = import_pandas("training from a table")
+    if target is None:
+        raise ValueError(f"add --target: the column of {data} that is to be learned.")
+    frames = read_frames(data, None, how, [target])
+    found = read_targets(frames, target, task)
+    for name in id_columns(pandas.DataFrame(columns=frames.features)):
+        raise ValueError(f"the column {name!r} looks like the names of sequences; add --id {name}, or rename it.")
+    X, y = [pandas.DataFrame(x, columns=frames.features) for x in frames.X], found.y
+    if not found.per_step:  # sequences without a target teach nothing
+        kept = [k for k, label in enumerate(y) if label is not None and label == label]
+        X, y = [X[k] for k in kept], np.array([y[k] for k in kept])
+    estimators = asked.candidates(ctx, KINDS[found.classes, found.per_step], asked.network or "esn")
+    if found.classes and found.per_step and any(entries.dtype == object for entries in y):
+        estimators = {kind: one.set_params(ignore_label=float("nan")) for kind, one in estimators.items()}
+    for note in frames.notes:
+        click.echo(note)
+    click.echo(_plan_text(estimators, frames, found, target, len(X)))
+    _check_gaps(frames, estimators)
+    known = f"{file_digest(data)} {target} {task} {how}"
+    with FitDisplay(stderr()) as display:
+        estimator = _best_on_held_out(estimators, (X, y), display, found.per_step)
+        folder = out.with_name(f"{out.name}-{fit_fingerprint(estimator, known)}.checkpoint")
+        _fit_table(estimator, (X, y), display, folder)
+        estimator.save(out)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _plan_text(
+    estimators: Mapping[str, BaseEstimator], frames: FrameFile, found: Targets, target: str, sequences: int
+) -> str:
+    """Return the line about what is fitted to what, and what was guessed."""
+    kinds = " or ".join(type(estimator).__name__ for estimator in estimators.values())
+    each = "step" if found.per_step else f"sequence ({next(iter(frames.keys))!r})"
+    rows = sum(map(len, frames.X))
+    line = (
+        f"{kinds}: {'labels' if found.classes else 'values'} of {target!r}, one per {each}, from "
+        f"{', '.join(frames.features)}; {counted(sequences, 'sequence')}, {counted(rows, 'row')}"
+    )
+    return f"{line}. Guessed: {found.guess}." if found.guess else f"{line}."
+
+
+def _check_gaps(frames: FrameFile, estimators: Mapping[str, BaseEstimator]) -> None:
+    """Refuse inputs with missing values, unless it was said how to fill them."""
+    assert frames.table is not None
+    gaps = [(r, np.isnan(x)) for x, r in zip(frames.X, frames.rows, strict=True) if np.isnan(x).any()]
+    if gaps and any(estimator.missing == "error" for estimator in estimators.values()):
+        row, column = np.argwhere(gaps[0][1])[0]
+        line, name = frames.table.lines[gaps[0][0][row]], frames.features[column]
+        raise ValueError(
+            f"{frames.table.path}, line {line}: the input {name!r} is missing. Add --set missing=carry to fill gaps "
+            "with the last known value, or --set missing=mean."
+        )
+
+
+def _best_on_held_out(
+    estimators: Mapping[str, BaseEstimator], data: Examples, display: FitDisplay, per_step: bool
+) -> BaseEstimator:
+    """Return an unfitted network: of several the one with the greatest score on a fifth of the data, held out."""
+    if len(estimators) == 1:
+        return next(iter(estimators.values()))
+    train, held_out = _held_out(*data, per_step)
+    scores = {}
+    for kind, estimator in estimators.items():
+        display.note(f"fitting the {NETWORK_NAMES[kind]} to four fifths of the data")
+        fitted = _fit_table(clone(estimator), train, display)
+        with warnings_as_notes(display.note):
+            scores[kind] = fitted.score(*held_out)
+    best = max(scores, key=lambda kind: scores[kind])
+    measure = "share of right labels" if is_classifier(estimators[best]) else "R²"
+    texts = ", ".join(f"{NETWORK_NAMES[kind]} {score:.3f}" for kind, score in scores.items())
+    display.note(f"{measure} on held-out data: {texts}; the {NETWORK_NAMES[best]} is kept and fitted to all data")
+    return estimators[best]
+
+
+def _held_out(X: Sequence[BaseEstimator], y: Sequence[Array] | Array, per_step: bool) -> tuple[Examples, Examples]:
+    """Return four fifths of the sequences and the others; of few with targets per step, the last fifths of them."""
+    if len(X) < HELD_OUT_PARTS and not per_step:
+        raise ValueError(f"--network auto: expected at least {HELD_OUT_PARTS} sequences, given {len(X)}.")
+    if len(X) < HELD_OUT_PARTS:
+        cuts = [len(x) - len(x) // HELD_OUT_PARTS for x in X]
+        pairs = [[slice(n) for n in cuts], [slice(n, None) for n in cuts]]
+        first, second = (tuple([a[i] for a, i in zip(side, part, strict=True)] for side in (X, y)) for part in pairs)
+        return cast("tuple[Examples, Examples]", (first, second))
+    order = range(len(X)) if per_step else np.argsort(y, kind="stable")  # both have every label
+    parts = [[k for i, k in enumerate(order) if (i % HELD_OUT_PARTS == 0) == held] for held in (False, True)]
+    first, second = (([X[k] for k in part], [y[k] for k in part]) for part in parts)
+    return first, second
+
+
+def _fit_table(
+    estimator: BaseEstimator, data: Examples, display: FitDisplay, checkpoint: Path | None = None
+) -> BaseEstimator:
+    """Fit a network with its progress on the terminal."""
+    with warnings_as_notes(display.note):
+        warnings.filterwarnings("ignore", "the column .* grows from row to row")  # there is a note
+        if isinstance(estimator, (SeriesClassifier, SeriesRegressor)):
+            return estimator.fit(*data)
+        display.start(planned_epochs(estimator, len(data[0])))
+        return estimator.fit(*data, callback=display.epoch, checkpoint=checkpoint)
 
 
 def _kind(synthetic: bool) -> str:
     return " (synthetic speech)" if synthetic else ""
 
 
-def networks_of(kind: str, units: int | None, changes: Settings, *, paper: bool = False) -> dict[str, StateClassifier]:
+def networks_of(
+    kind: str,
+    units: int | None,
+    changes: Settings,
+    *,
+    paper: bool = False,
+    kinds: Sequence[type] = (ESNClassifier, DeepESNClassifier),
+) -> dict[str, BaseEstimator]:
     """Return the networks to be fitted by their kinds; for "auto", units and changes are those of one layer."""
     if kind == "deep" and paper:
         raise ValueError("--paper: the paper's network has one layer; leave out --network deep")
+    single, deep = cast("tuple[BaseEstimator, BaseEstimator]", kinds)
     if kind == "deep":
-        return {"deep": DeepESNClassifier(units or DeepESNClassifier().units, **changes)}
-    single = (ESNClassifier.paper if paper else ESNClassifier)(units or ESNClassifier().hidden_units, **changes)
+        return {"deep": deep(units or deep().units, **changes)}
+    network = (single.paper if paper else single)(units or single().hidden_units, **changes)
     if kind == "esn":
-        return {"esn": single}
+        return {"esn": network}
     shared = {name: value for name, value in changes.items() if name in ("epochs", "random_state")}
-    return {"esn": single, "deep": DeepESNClassifier(**shared)}
+    return {"esn": network, "deep": deep(**shared)}
 
 
-def check_training(model: Path, estimators: Mapping[str, StateClassifier], scheduler: str | None) -> None:
-    """Check the settings and the place of the model file, before anything slow begins."""
+def check_training(estimators: Mapping[str, StateClassifier], scheduler: str | None) -> None:
+    """Check the settings before anything slow begins."""
     for estimator in estimators.values():
         check_network(estimator)
     if scheduler is not None and "deep" in estimators:
         raise ValueError("--scheduler: a deep network is fitted in this process, not on a cluster; add --network esn")
-    if model.is_dir() or not model.absolute().parent.is_dir():
-        raise ValueError(f"{model} cannot be written: its folder does not exist, or it is a folder itself.")
 
 
 def fit_and_save(
@@ -279,66 +469,15 @@ def counts_text(evaluation: Evaluation, of: str) -> str:
 
 
 @click.command()
-@click.argument("model", type=FILE)
-@corpus_options
-@part_option
-@click.option("--json", "as_json", is_flag=True, help="Print numbers as JSON.")
-def evaluate(*, model: Path, part: str, as_json: bool, **corpus_settings: Unpack[CorpusOptions]) -> None:
-    """Print the state and phone error of MODEL on a part of a corpus, by frame."""
-    network = open_state_network(model)
-    found = part_errors(network, opened_corpus(**corpus_settings), part)
-    click.echo(json.dumps(found, indent=1) if as_json else errors_text(found))
-
-
-def part_errors(model: ESNClassifier, corpus: Corpus, part: str) -> dict[str, Any]:
-    """Return the errors of a network on a part, as fractions of frames, and the phones most often confused: what
-    `echolearn evaluate --json` prints."""
-    _, X = part_features(corpus, part)
-    names = np.array(corpus.state_names)
-    spoken = np.concatenate([names[corpus.labels[k]] for k in corpus.which(part)])
-    unknown = sorted({str(s) for s in np.unique(spoken)} - set(model.classes_.tolist()))
-    if len(unknown) == len(np.unique(spoken)):
-        raise ValueError(
-            f"the model knows none of the corpus's states: it knows {model.classes_[0]}, the corpus has {unknown[0]}"
-        )
-    recognised = np.concatenate(model.predict(X))
-    phones = phones_of_states([*corpus.state_names, *model.classes_])
-    counts = confusion_counts(spoken, recognised, phones)
-    wrong = counts - np.diag(np.diag(counts))
-    largest = zip(*np.unravel_index(np.argsort(-wrong, axis=None)[:SHOWN_CONFUSIONS], wrong.shape), strict=True)
-    return {
-        "corpus": corpus.name,
-        "synthetic": corpus.synthetic,
-        "part": part,
-        "frames": len(spoken),
-        f"{part}_error": float(np.mean(spoken != recognised)),
-        "phone_error": float(wrong.sum() / counts.sum()),
-        "states_unknown_to_the_model": unknown,
-        "confused": [
-            {"said": phones[a], "heard": phones[b], "frames": int(wrong[a, b])} for a, b in largest if wrong[a, b] > 0
-        ],
-    }
-
-
-def errors_text(found: dict[str, Any]) -> str:
-    confusions = ", ".join(f"{c['said']} as {c['heard']} ({c['frames']})" for c in found["confused"])
-    part, unknown = found["part"], found["states_unknown_to_the_model"]
-    lines = [
-        f"state error{_kind(found['synthetic'])}: {part} {100 * found[f'{part}_error']:.1f} %",
-        f"phone error by frame: {100 * found['phone_error']:.1f} %, {found['frames']:,} frames",
-        f"most frequent confusions (frames): {confusions or 'none'}",
-    ]
-    return "\n".join([*lines, *([f"states unknown to the model: {', '.join(unknown)}"] if unknown else [])])
-
-
-@click.command()
-@corpus_options
+@corpus_options()
 @click.option("--out", type=FILE, required=True, help="FILE.mlf to write.")
+@force_option
 def align(*, out: Path, **corpus_settings: Unpack[CorpusOptions]) -> None:
     """Write the state labels of a corpus, by its own GMM-HMM alignment, as an HTK master label file.
 
     Phones with times are refined; phones without times (.lab files of names alone) are aligned from a flat start.
     """
+    claim(out)
     corpus = opened_corpus(**corpus_settings)
     corpus.write_mlf(out)
-    click.echo(f"written: {out} ({len(corpus.utterances)} utterances, {sum(corpus.frames.values()):,} frames)")
+    report(out, f" ({len(corpus.utterances)} utterances, {sum(corpus.frames.values()):,} frames)")

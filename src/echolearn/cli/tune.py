@@ -12,7 +12,16 @@ import click
 
 from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.errors import RESUME_NOTE
-from echolearn.cli.options import FOLDER, CorpusOptions, corpus_options, network_changes, network_options
+from echolearn.cli.options import (
+    FOLDER,
+    FORCE,
+    CorpusOptions,
+    corpus_options,
+    force_option,
+    network_changes,
+    network_options,
+)
+from echolearn.cli.outputs import claim_folder
 from echolearn.estimators import ESNClassifier
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.fits import check_network, warnings_as_notes
@@ -23,11 +32,12 @@ from echolearn.tuning._results import Tuning
 
 
 @click.command()
-@corpus_options
+@corpus_options()
 @network_options(units=100)
 @click.option("--trials", type=click.IntRange(min=1), default=30, show_default=True, help="Trials in all.")
 @click.option("--out", type=FOLDER, default=Path("runs/tune"), show_default=True,
               help="The folder for trials, report and best settings.")  # fmt: skip
+@force_option
 @click.pass_context
 def tune(
     ctx: click.Context,
@@ -47,11 +57,13 @@ def tune(
     """
     changes = network_changes(ctx, epochs, settings, seed)
     estimator = ESNClassifier(units, **changes)
+    claim_folder(out, "trials.sqlite", force=ctx.meta[FORCE])
     corpus = opened_corpus(**corpus_settings)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished trials are kept in {out}."
     result = tune_on_corpus(corpus, estimator, out, trials, changes)
     click.echo(result.summary())
-    click.echo(f"written: {out / 'report.html'}, best.toml (echolearn train MODEL --config {out / 'best.toml'})")
+    again = f"echolearn train --corpus {corpus_settings['corpus']} --config {out / 'best.toml'} --out MODEL"
+    click.echo(f"written: {out / 'report.html'}, best.toml ({again})")
 
 
 def tune_on_corpus(

@@ -605,9 +605,10 @@ class ESNClassifier(StepClassifier):
         lengths: ArrayLike | None = None,
         sample_weight: object = None,
     ) -> Self:
-        """Add sequences to those that the ridge readout was fitted to: the same U as from all of them at once.
+        """Add sequences to those that the ridge readout was fitted to, and solve it again from all of them.
 
-        The first call is a fit; weights learned in it stay.
+        The first call is a fit. What it found stays: weights and, with `standardize=True`, the scale of the inputs.
+        One fit to all data would find others; the readout is that of all data for what was found.
 
         Parameters
         ----------

@@ -203,9 +203,11 @@ class DeepESNClassifier(StepClassifier):
         lengths: ArrayLike | None = None,
         sample_weight: object = None,
     ) -> Self:
-        """Add sequences to those that the ridge readout was fitted to: the same readout as from all of them at once.
+        """Add sequences to those that the ridge readout was fitted to, and solve it again from all of them.
 
-        The first call is a fit; all weights but those of the readout stay as they were learned in it.
+        The first call is a fit. What it found stays: all weights but those of the readout and, with `standardize=True`,
+        the scale of the inputs. One fit to all data would find others; the readout is that of all data for what was
+        found.
 
         Parameters
         ----------
@@ -392,10 +394,11 @@ class DeepESNRegressor(StepRegressor):
         lengths: ArrayLike | None = None,
         sample_weight: object = None,
     ) -> Self:
-        """Add sequences to those that the readout was fitted to: the same readout as from all of them at once.
+        """Add sequences to those that the readout was fitted to, and solve it again from all of them.
 
-        The first call is a fit; all weights but those of the readout stay as they were learned in it, and so does the
-        scale of the targets.
+        The first call is a fit. What it found stays: all weights but those of the readout, the scale of the targets
+        and, with `standardize=True`, that of the inputs. One fit to all data would find others; the readout is that of
+        all data for what was found.
 
         Parameters
         ----------

@@ -21,9 +21,8 @@ from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_for
 from echolearn.forecasting.direct_model import SeriesSettings
 from echolearn.forecasting.dynamics import follows_dynamics
 from echolearn.forecasting.forecast import Continuation, FittedForecaster, Forecast
-from echolearn.forecasting.loop_forecast import fit_loop_forecast
-from echolearn.forecasting.seasons import check_time_index, seasons_of_index
-from echolearn.forecasting.series import SeriesData, time_index
+from echolearn.forecasting.loop_forecast import fit_loop_forecast, have_one_scale
+from echolearn.forecasting.series import SeriesData
 from echolearn.persistence.save import save_model
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir
@@ -223,7 +222,6 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         ESNForecaster
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
-        check_time_index(time_index(series))
         if isinstance(self.reservoir, Reservoir):
             raise ValueError("reservoir is a Reservoir; ESNForecaster draws its own. Give a dict of how it is drawn.")
         params = flat_settings(self)
@@ -233,8 +231,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         owner = type(self).__name__
         if not self._runs_loop(data, settings):
             trend, log = (None if isinstance(choice, str) else bool(choice) for choice in (self.trend, self.log))
-            announced = seasons_of_index(time_index(series))
-            of_series = SeriesSettings(self.horizon, self.season, trend, log, announced)
+            of_series = SeriesSettings(self.horizon, self.season, trend, log)
             self.model_ = FittedForecaster.of(owner, params, fit_direct_forecast(data, settings, of_series))
             return self
         forecast, fit = fit_loop_forecast(
@@ -250,7 +247,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         """Return whether a closed loop forecasts; solver="qr" is for those of noiseless series."""
         if self.method != "auto":
             return bool(self.method == "closed_loop")
-        return self.solver == "qr" or follows_dynamics(data, settings)
+        return self.solver == "qr" or (have_one_scale(data) and follows_dynamics(data, settings))
 
     def predict(self, horizon: int, *, warm_up: SequencesLike = None, exogenous: SequencesLike = None) -> Answers:
         """Return the next values.
@@ -420,7 +417,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         check_is_fitted(self)
         check_integer("horizon", horizon, 1)
         errors, truth = self.forecast_.errors(series, exogenous, horizon)
-        spread = float(((truth - truth.mean(axis=0)) ** 2).sum())
+        spread = float((truth**2).sum())
         if spread == 0:
             raise ValueError("the series is constant after the washout: there is no spread to measure errors by.")
         with np.errstate(over="ignore"):
@@ -469,13 +466,13 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     def season_(self) -> tuple[int, int] | None:
         """The seasons of direct forecasts, of the first series; None for the closed loop."""
         forecast = self.forecast_
-        return forecast.model.series[0].seasons if isinstance(forecast, DirectForecast) else None
+        return forecast.models[0].end.columns[0].members.seasons if isinstance(forecast, DirectForecast) else None
 
     @property
     def horizon_(self) -> int | None:
         """The number of steps ahead that direct forecasts have readouts for; None for the closed loop."""
         forecast = self.forecast_
-        return forecast.model.horizon if isinstance(forecast, DirectForecast) else None
+        return forecast.models[0].horizon if isinstance(forecast, DirectForecast) else None
 
     @property
     def target_mean_(self) -> Array:

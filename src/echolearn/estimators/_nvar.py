@@ -137,15 +137,15 @@ class NVARForecaster(BaseEstimator):
         """
         check_is_fitted(self)
         check_steps_ahead(horizon, updates=False)
-        many, last = self.form_.many, self.last_values_
+        opened, last = self.form_.ends, self.last_values_
         if warm_up is not None:
             opened, memory = self.form_.open(warm_up, "warm_up", gaps=False), self.features_.memory + 1
             if opened.lengths.min() < memory:
                 raise ValueError(f"a warm-up has {opened.lengths.min()} steps; this model looks back over {memory}.")
-            many, last = opened.kind != "one", [z[-memory:] for z in self.form_.standardised(opened.X)]
+            last = [z[-memory:] for z in self.form_.standardised(opened.X)]
         with one_blas_thread():
             Y = self._loop(self.readout_weights_, np.stack(last, axis=1), horizon)
-        return self.form_.answer(list(np.swapaxes(Y, 0, 1) * self.target_scale_ + self.target_mean_), many)
+        return self.form_.answer(list(np.swapaxes(Y, 0, 1) * self.target_scale_ + self.target_mean_), opened)
 
     def _checked(self, dims: int) -> tuple[PolynomialFeatures, list[float]]:
         """Return the products of so many dimensions and the ridges to choose from, or refuse the parameters."""

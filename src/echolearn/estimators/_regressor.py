@@ -387,9 +387,10 @@ class ESNRegressor(StepRegressor):
     def partial_fit(
         self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None, sample_weight: object = None
     ) -> Self:
-        """Add sequences to those that the readout was fitted to: the same U as from all of them at once.
+        """Add sequences to those that the readout was fitted to, and solve it again from all of them.
 
-        The first call is a fit. Weights learned in it stay, and so does the scale of the targets.
+        The first call is a fit. What it found stays: weights, the scale of the targets and, with `standardize=True`,
+        that of the inputs. One fit to all data would find others; the readout is that of all data for what was found.
 
         Parameters
         ----------

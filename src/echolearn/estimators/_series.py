@@ -92,6 +92,7 @@ class SeriesClassifier(LabelEstimator):
     """
 
     groups: ClassVar[Mapping[str, Parameters]] = {}
+    per_series: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -293,6 +294,7 @@ class SeriesRegressor(ValueEstimator):
     """
 
     groups: ClassVar[Mapping[str, Parameters]] = {}
+    per_series: ClassVar[bool] = True
 
     def __init__(
         self,

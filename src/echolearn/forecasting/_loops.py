@@ -16,7 +16,9 @@ LARGEST_LOG = 700.0  # exp of more is infinite
 def advance(y: Array, time: int, logs: Array, P: Array, L: Array, S1: Array, S2: Array, F: Array) -> None:
     """Take every member through the values y; write F[t, k, h - 1], its forecast of step t + h after step t.
 
-    P (K, 6): alpha, beta, gamma of the first and of the second season, damping phi and the autoregression rho.
+    P (K, 8): alpha, beta, gamma of the first and of the second season, damping phi, the autoregression rho, the largest
+    error that trend, seasons and the autoregression learn from (one odd value moves the level alone), and the trend at
+    the start.
     L (K, 3): level, trend and last residual; S1 (K, m1), S2 (K, m2): seasonal effects; these three are changed in
     place. time: the number of steps before y. A missing value (NaN) moves a member along its own forecast.
     """
@@ -31,11 +33,12 @@ def advance(y: Array, time: int, logs: Array, P: Array, L: Array, S1: Array, S2:
             if math.isnan(v):
                 L[k, 0], L[k, 1], L[k, 2] = level, trend, rho * L[k, 2]
             else:
-                e = v - level - S1[k, i1] - S2[k, i2]
+                e, most = v - level - S1[k, i1] - S2[k, i2], P[k, 6]
                 u = e - rho * L[k, 2]
-                L[k, 0], L[k, 1], L[k, 2] = level + P[k, 0] * u, trend + P[k, 1] * u, e
-                S1[k, i1] += P[k, 2] * u
-                S2[k, i2] += P[k, 3] * u
+                c = min(max(u, -most), most)
+                L[k, 0], L[k, 1], L[k, 2] = level + P[k, 0] * u, trend + P[k, 1] * c, min(max(e, -most), most)
+                S1[k, i1] += P[k, 2] * c
+                S2[k, i2] += P[k, 3] * c
             growth, power, rest = 0.0, 1.0, L[k, 2]
             for h in range(1, H + 1):
                 power *= phi
@@ -53,7 +56,7 @@ def mean_squared_error(
     """Return the mean squared error of one member's forecasts 1 ... horizon steps ahead, from every stride-th step."""
     n, m1, m2, r, total, count = len(y), len(s1), len(s2), 0.0, 0.0, 0
     s1, s2 = s1.copy(), s2.copy()
-    phi, rho = p[4], p[5]
+    phi, rho, most = p[4], p[5], p[6]
     for t in range(n):
         level += phi * trend
         trend *= phi
@@ -62,11 +65,12 @@ def mean_squared_error(
         else:
             e = y[t] - level - s1[t % m1] - s2[t % m2]
             u = e - rho * r
+            c = min(max(u, -most), most)
             level += p[0] * u
-            trend += p[1] * u
-            s1[t % m1] += p[2] * u
-            s2[t % m2] += p[3] * u
-            r = e
+            trend += p[1] * c
+            s1[t % m1] += p[2] * c
+            s2[t % m2] += p[3] * c
+            r = min(max(e, -most), most)
         if t < skip or (n - 1 - t) % stride:
             continue
         growth, power, rest = 0.0, 1.0, r

@@ -1,70 +1,238 @@
-"""Regular calendars: the usual distance of dates, and all dates at that distance, also those without a row."""
+"""Calendars of series, by pandas: rows in the order of their dates, dates without a row, and dates to come."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from echolearn.validation import Array
+from echolearn.exceptions import InputWarning
+from echolearn.validation import Array, warn_user
 
-DAY_SECONDS = 86400
-MIN_MONTH_SECONDS = 27 * DAY_SECONDS  # from steps of this length on, dates are counted in months
+if TYPE_CHECKING:  # an optional dependency: without it there are no dates
+    import pandas as pd
+
 MAX_DATES_PER_ROW = 5  # times as many dates as there are rows; beyond this the rows are irregular
-TIME_UNITS = ((DAY_SECONDS, "D"), (3600, "h"), (60, "min"), (1, "s"))
+RUN_LENGTHS = (24, 10, 5, 3)  # rows whose frequency is inferred, where all rows together have none
+MAX_RUNS_PER_LENGTH = 20  # that are looked at
+MAX_CYCLE_STEPS = 12  # distances that repeat, such as 4, 4 and 5 weeks
+PERIOD_SECONDS = (3600.0, 86400.0, 604800.0, 365.25 * 86400)  # after which series may repeat: hour, day, week, year
+STEPS_PER_MEAN = 400  # by which the mean distance of dates is measured
+WRITTEN_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}([./-]\d{1,4})?(\D.*)?")
 
 
-class Calendar(NamedTuple):
-    """All dates from the first to the last one, in seconds, and the distance as pandas writes it."""
+@dataclass(frozen=True)
+class Calendar:
+    """The steps of a series of pandas: the last one, and how the next ones follow. It can be written as JSON.
 
-    dates: Array
-    frequency: str
-
-
-def regular_calendar(stamps: Array) -> Calendar | None:
-    """Return the calendar on which all dates lie, in ascending order; None if they lie on none.
-
-    Months are counted as months, from their first or last day or another one. Days without any Saturday and Sunday are
-    business days.
+    kind: "dates" or "periods" (step: a frequency of pandas), "months" (a number of months), "cycle" (distances in
+    nanoseconds that repeat), "numbers" (a whole number), or "rows", which are only counted; zone: in which dates are
+    shown; counted_in: the zone in which they are at equal distances; name: of the index; columns: of a data frame, or
+    the name of a series.
     """
-    stamps = stamps.astype("M8[s]")
-    if len(stamps) < 3:
-        return None
-    step = int(np.median(np.diff(stamps.astype(np.int64))))
-    if step <= 0 or (stamps[-1] - stamps[0]).astype(np.int64) > MAX_DATES_PER_ROW * step * len(stamps):
-        return None
-    calendar = (
-        _months(stamps) if step >= MIN_MONTH_SECONDS else _business_days(stamps, step) or _equal_steps(stamps, step)
+
+    kind: str
+    last: str
+    step: str = ""
+    zone: str | None = None
+    counted_in: str | None = None
+    name: str | None = None
+    columns: tuple[str | None, ...] = (None,)
+    frame: bool = False
+
+    def ahead(self, count: int) -> pd.Index:
+        """Return the labels of the next steps."""
+        import pandas as pd
+
+        if self.kind in ("numbers", "rows"):
+            first, step = int(self.last), int(self.step or 1)
+            return pd.RangeIndex(first + step, first + step * (count + 1), step, name=self.name)
+        if self.kind == "periods":
+            return pd.period_range(self.last, periods=count + 1, freq=self.step, name=self.name)[1:]
+        last = pd.Timestamp(self.last)
+        last = last if self.zone is None else last.tz_convert(self.counted_in)
+        if self.kind == "cycle":
+            dates = last + pd.to_timedelta(np.cumsum(np.resize([int(part) for part in self.step.split()], count)))
+        else:
+            dates = pd.date_range(last, periods=count + 1, freq=_frequency(self.kind, self.step))[1:]
+        return pd.DatetimeIndex(dates if self.zone is None else dates.tz_convert(self.zone), name=self.name)
+
+    def after(self, count: int) -> Self:
+        """Return the calendar so many steps later."""
+        if not count:
+            return self
+        parts = self.step.split()
+        turned = [*parts[count % len(parts) :], *parts[: count % len(parts)]] if parts else []
+        return replace(self, last=str(self.ahead(count)[-1]), step=" ".join(turned))
+
+    def labelled(self, values: Array) -> pd.Series | pd.DataFrame:
+        """Return values (steps,) or (steps, columns) of the next steps with their labels and names."""
+        import pandas as pd
+
+        index = self.ahead(len(values))
+        if not self.frame:
+            return pd.Series(values.reshape(len(values)), index=index, name=self.columns[0])
+        return pd.DataFrame(values.reshape(len(values), -1), index=index, columns=list(self.columns))
+
+    @property
+    def seasons(self) -> list[int]:
+        """How many steps an hour, a day, a week and a year have, where these are two or more."""
+        if self.kind in ("numbers", "rows"):
+            return []
+        ahead = self.ahead(STEPS_PER_MEAN + 1)
+        stamps = ahead.to_timestamp() if self.kind == "periods" else ahead
+        seconds = (stamps[-1] - stamps[0]).total_seconds() / STEPS_PER_MEAN
+        return sorted({m for period in PERIOD_SECONDS if (m := round(period / seconds)) > 1})
+
+    def as_facts(self) -> dict[str, Any]:
+        """Return the fields, for a file."""
+        return {**asdict(self), "columns": list(self.columns)}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> Self:
+        """Return the calendar of a file."""
+        return cls(**{**facts, "columns": tuple(facts["columns"])})
+
+
+def rows_in_order(table: Any, name: str) -> tuple[Any, bool]:
+    """Return rows in the order of their dates, and whether they have any; name: of the argument, for errors."""
+    index = getattr(table, "index", None)
+    if index is None or callable(index):
+        return table, False
+    import pandas as pd
+
+    index = _dates(index, name)
+    if not isinstance(index, (pd.DatetimeIndex, pd.PeriodIndex)):
+        return table, False
+    if index.hasnans:
+        raise ValueError(f"{name}: a row has no date (NaT). Leave it out, or give it a date.")
+    if index.has_duplicates:
+        raise ValueError(
+            f"{name}: two rows have the date {index[index.duplicated()][0]}. Keep one row per date. Local times at the "
+            "end of summer time need their zone: index.tz_localize(zone, ambiguous='infer')."
+        )
+    return table.set_axis(index, axis=0).sort_index(), True
+
+
+def on_calendar(table: Any, name: str) -> tuple[Any, Calendar | None]:
+    """Return rows in the order of their dates, with gaps for dates without a row, and their calendar.
+
+    A table without an index is returned as it is, without a calendar.
+    """
+    table, has_dates = rows_in_order(table, name)
+    index = getattr(table, "index", None)
+    if index is None or callable(index):
+        return table, None
+    frame, n = table.ndim == 2, len(index)
+    columns = tuple(str(c) for c in table.columns) if frame else (None if table.name is None else str(table.name),)
+    about: dict[str, Any] = {
+        "name": None if index.name is None else str(index.name),
+        "columns": columns,
+        "frame": frame,
+    }
+    if not has_dates:
+        return table, Calendar(**about, **_numbers(index))
+    whole, steps = _whole_calendar(index)
+    if not steps:
+        if n > 2:
+            warn_user(
+                f"the dates of {name} are not at equal distances: rows are taken as steps of equal length, and "
+                "forecasts have no dates. Make the dates regular, for example with resample(...).",
+                InputWarning,
+            )
+        return table, Calendar(**about, kind="rows", last=str(n - 1))
+    if len(whole) > n:
+        rows = "1 date has" if len(whole) == n + 1 else f"{len(whole) - n} dates have"
+        first = whole.difference(index)[0]
+        warn_user(f"{rows} no row in {name}, first {first}; they are treated as gaps.", InputWarning)
+        table = table.reindex(whole)
+    zone = getattr(index, "tz", None)
+    return table, Calendar(**about, **steps, last=str(whole[-1]), zone=None if zone is None else str(zone))
+
+
+def _dates(index: pd.Index, name: str) -> pd.Index:
+    """Return an index of dates that are written as text as dates; any other index as it is."""
+    import pandas as pd
+
+    if index.inferred_type in ("date", "datetime"):
+        return pd.DatetimeIndex(index)
+    if index.inferred_type != "string" or not all(WRITTEN_DATE.fullmatch(label) for label in index):
+        return index
+    try:
+        return pd.DatetimeIndex(pd.to_datetime(index, format="ISO8601"), name=index.name)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name}: its index holds dates as text, such as {index[0]!r}. Make them dates with pandas.to_datetime, "
+            "with dayfirst=True if the day comes first."
+        ) from None
+
+
+def _numbers(index: pd.Index) -> dict[str, Any]:
+    """Return the steps of whole numbers at equal distances, such as years; rows of any other index are counted."""
+    if index.dtype.kind in "iu" and len(index) > 1:
+        distances = np.diff(index.to_numpy())
+        if distances[0] > 0 and (distances == distances[0]).all():
+            return {"kind": "numbers", "last": str(index[-1]), "step": str(distances[0])}
+    return {"kind": "rows", "last": str(len(index) - 1)}
+
+
+def _whole_calendar(index: Any) -> tuple[Any, dict[str, Any]]:
+    """Return all dates from the first to the last row, and kind and step; the rows and {} if they lie on none."""
+    import pandas as pd
+
+    if isinstance(index, pd.PeriodIndex):
+        whole = pd.period_range(index[0], index[-1], name=index.name)
+        return whole, {"kind": "periods", "step": index.freqstr}
+    found = []
+    for zone in dict.fromkeys((index.tz, None if index.tz is None else "UTC")):
+        local = index if zone is None else index.tz_convert(zone)
+        for kind, step in _candidates(local):
+            grid = pd.date_range(local[0], local[-1], freq=_frequency(kind, step), name=index.name)
+            if len(grid) <= MAX_DATES_PER_ROW * len(index) and local.isin(grid).all():
+                counted_in = None if zone is None else str(zone)
+                found.append((grid.tz_convert(index.tz) if zone else grid, kind, step, counted_in))
+    if found:
+        whole, kind, step, counted_in = min(found, key=lambda one: len(one[0]))
+        return whole, {"kind": kind, "step": step, "counted_in": counted_in}
+    distances = np.diff(index.as_unit("ns").asi8)
+    for count in range(2, min(MAX_CYCLE_STEPS, len(distances) // 2) + 1):
+        if (distances[count:] == distances[:-count]).all():
+            step, zone = " ".join(map(str, distances[-count:])), None if index.tz is None else "UTC"
+            return index, {"kind": "cycle", "step": step, "counted_in": zone}
+    return index, {}
+
+
+def _candidates(index: Any) -> list[tuple[str, str]]:
+    """Return kinds and steps of calendars on which dates may lie."""
+    n = len(index)
+    if index.freq is not None and index.freq.n > 0:
+        return [("dates", index.freq.freqstr)]
+    found = _inferred([index]) or _inferred(
+        index[start : start + length]
+        for length in RUN_LENGTHS
+        if length < n
+        for start in np.unique(np.linspace(0, n - length, MAX_RUNS_PER_LENGTH).astype(int))
     )
-    return calendar if calendar is not None and np.isin(stamps, calendar.dates).all() else None
+    months = np.diff(index.year * 12 + index.month)
+    by_months = [("months", str(months.min()))] if n > 2 and months.min() > 0 else []
+    return [*(("dates", step) for step in found), *by_months]
 
 
-def _months(stamps: Array) -> Calendar | None:
-    months = stamps.astype("M8[M]")
-    every = max(1, int(np.median(np.diff(months.astype(np.int64)))))
-    grid = np.arange(months[0], months[-1] + 1, every)
-    into = stamps - months.astype("M8[s]")
-    if (into == into[0]).all():
-        return Calendar(grid.astype("M8[s]") + into[0], _times(every, "MS"))
-    before_end = (months + 1).astype("M8[s]") - stamps
-    if (before_end == before_end[0]).all():
-        return Calendar((grid + 1).astype("M8[s]") - before_end[0], _times(every, "ME"))
-    return None
+def _inferred(runs: Any) -> Sequence[str]:
+    """Return the frequencies that pandas infers from runs of dates."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it will return in future versions
+        found = [pd.infer_freq(run) for run in runs if len(run) > 2]
+    return list(dict.fromkeys(getattr(step, "freqstr", step) for step in found if step is not None))
 
 
-def _business_days(stamps: Array, step: int) -> Calendar | None:
-    days = stamps.astype("M8[D]")
-    if step != DAY_SECONDS or len(stamps) < 10 or not np.is_busday(days).all():
-        return None
-    grid = np.arange(days[0], days[-1] + 1)
-    return Calendar(grid[np.is_busday(grid)].astype("M8[s]") + (stamps[0] - days[0].astype("M8[s]")), "B")
+def _frequency(kind: str, step: str) -> Any:
+    import pandas as pd
 
-
-def _equal_steps(stamps: Array, step: int) -> Calendar:
-    seconds, name = next((size, name) for size, name in TIME_UNITS if step % size == 0)
-    grid = np.arange(stamps[0], stamps[-1] + np.timedelta64(1, "s"), np.timedelta64(step, "s"))
-    return Calendar(grid, _times(step // seconds, name))
-
-
-def _times(count: int, name: str) -> str:
-    return name if count == 1 else f"{count}{name}"
+    return pd.DateOffset(months=int(step)) if kind == "months" else step

@@ -1,9 +1,9 @@
-"""Direct forecasts: smoothed level, trend and season of a series, corrected for every horizon by one network.
+"""Direct forecasts: smoothed level, trend and season of each column of a series, corrected for every horizon.
 
-The members of `members.py` forecast each column of each series alone. The inputs of the reservoir are the deviations of
-the values from these forecasts, from a season ago and from a slow level. Its readout has one output per horizon and
-column; the target is the error of the forecast there, in units of that series' errors. An infinite ridge leaves the
-members' forecast unchanged, so a series from which the network learns nothing is not made worse.
+The members of `members.py` forecast each column alone, with seasons of its own. The inputs of the reservoir of a series
+are the deviations of the values of its columns from these forecasts, from a season ago and from a slow level, and the
+phase of the season. The readout of a column has one output per horizon; the target is the error of the forecast there,
+in units of the column's errors. Without a gain it is zero, so a series from which it learns nothing is not made worse.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from echolearn.exceptions import ForecastWarning
 from echolearn.forecasting._loops import advance_features
 from echolearn.forecasting.members import errors_ahead, first_origin, fit_smoothing
-from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead, to_scale
+from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead, from_scale, to_scale
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.run import run
-from echolearn.validation import Array
+from echolearn.validation import Array, warn_user
 
-INPUTS_PER_COLUMN = 3  # innovation, change since a season ago, deviation from a slow level
+DEVIATIONS_PER_COLUMN = 3  # innovation, change since a season ago, deviation from a slow level
 MIN_LEVEL_STEPS = 8  # the slow level averages over about three seasons, or three times so many steps
+ODD_CHANGES = 2.0  # times the largest error that is learned from: a last value further off is reported
 MAX_INPUT_DEVIATIONS = 4.0  # inputs of the network are cut at so many standard deviations
 
 
@@ -44,12 +46,16 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class ColumnState:
-    """Where a column is: its members, the one-step forecast, the last season and the slow level."""
+    """Where a column is: its members, the one-step forecast, the last season and the slow level.
+
+    age: the number of steps since the last known value.
+    """
 
     position: Position
     expected: float
     past: Array
     level: float
+    age: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +77,10 @@ def fit_column(
     members, C = fit_smoothing(rest, seasons, horizon, log=log, trend=trend)
     in_logs = bool(members.weights[members.logs].sum() > 0.5 and np.nanmin(rest) > 0 and C.min() > 0)
     unit = typical_step(rest)
-    column = Column(members, in_logs, np.ones(horizon), np.ones(INPUTS_PER_COLUMN), effects, unit)
+    column = Column(members, in_logs, np.ones(horizon), np.ones(DEVIATIONS_PER_COLUMN), effects, unit)
     track = follow(column, rest, begin(column, rest), horizon)
     first = first_origin(len(y), seasons)
-    errors = errors_ahead(track.z, track.G)[first:]
+    errors = errors_of(track)[first:]
     counts = (~np.isnan(errors)).sum(axis=0)
     spread = np.sqrt(np.nansum(errors**2, axis=0) / np.maximum(counts, 1))
     spread = np.where(counts >= 2, spread, np.nan)
@@ -84,6 +90,27 @@ def fit_column(
     tiny = 1e-12 * max(unit, 1e-300)
     input_scale = np.where(input_scale > tiny, input_scale, 1.0)
     return replace(column, spread=np.maximum(spread, tiny), input_scale=input_scale), track
+
+
+def errors_of(track: Track) -> Array:
+    """Return the errors (n, H) of forecasts from every known value; NaN where either is not known."""
+    return np.where(np.isnan(track.z)[:, None], np.nan, errors_ahead(track.z, track.G))
+
+
+def warn_of_odd_end(column: Column, track: Track, expected: float) -> None:
+    """Warn if the last value is far from what was expected of it; expected: of the first value of the track."""
+    t = len(track.z) - 1 - track.end.age
+    if t < 0:
+        return
+    error = abs(track.z[t] - (track.G[t - 1, 0] if t else expected))
+    usual = column.members.P[column.members.logs == column.log, 6].min()
+    if error > ODD_CHANGES * usual:
+        value = from_scale(track.z[t], column.log)
+        warn_user(
+            f"the last known value, {value:.6g}, is far from what the series led to expect: {error / usual:.0f} times "
+            "the largest error that trend and season learn from. If it is a mistake, replace it by NaN.",
+            ForecastWarning,
+        )
 
 
 def typical_step(y: Array) -> float:
@@ -109,7 +136,7 @@ def begin(column: Column, y: Array) -> ColumnState:
     """Return where a column is before the first value of y."""
     position = column.members.start(y)
     expected = float(to_scale(forecast_ahead(column.members, position, 1), column.log)[0])
-    return ColumnState(position, expected, np.zeros(column.members.seasons[0]), 0.0)
+    return ColumnState(position, expected, np.zeros(column.members.seasons[0]), 0.0, 0)
 
 
 def follow(column: Column, y: Array, state: ColumnState, horizon: int) -> Track:
@@ -120,20 +147,22 @@ def follow(column: Column, y: Array, state: ColumnState, horizon: int) -> Track:
     time, expected = state.position.time, np.concatenate([[state.expected], G[:-1, 0]])
     if time == 0 and not np.isnan(z[0]):
         expected[0] = z[0]
-    past, level, inputs = state.past.copy(), np.array([state.level]), np.empty((len(y), INPUTS_PER_COLUMN))
+    past, level, inputs = state.past.copy(), np.array([state.level]), np.empty((len(y), DEVIATIONS_PER_COLUMN))
     advance_features(z, expected, time, past, level, 2 / (3 * max(len(past), MIN_LEVEL_STEPS)), inputs)
-    return Track(z, G, inputs, ColumnState(position, float(G[-1, 0]), past, float(level[0])))
+    known = np.flatnonzero(~np.isnan(z))
+    age = len(y) - 1 - int(known[-1]) if len(known) else state.age + len(y)
+    return Track(z, G, inputs, ColumnState(position, float(G[-1, 0]), past, float(level[0]), age))
 
 
 def network_inputs(columns: Sequence[Column], tracks: Sequence[Track], time: int) -> Array:
-    """Return the inputs of the reservoir: every column's deviations in their scale, then the phase of the season."""
-    deviations = [
-        np.clip(track.inputs / column.input_scale, -MAX_INPUT_DEVIATIONS, MAX_INPUT_DEVIATIONS)
-        for column, track in zip(columns, tracks, strict=True)
-    ]
-    m = columns[0].members.seasons[0]
-    phase = 2 * np.pi * (time + np.arange(len(deviations[0]))) / m
-    return np.hstack([*deviations, np.stack([np.sin(phase), np.cos(phase)], axis=1) * (m > 1)])
+    """Return the inputs of the reservoir: of every column its deviations in their scale and the phase of its season."""
+    inputs = []
+    for column, track in zip(columns, tracks, strict=True):
+        inputs.append(np.clip(track.inputs / column.input_scale, -MAX_INPUT_DEVIATIONS, MAX_INPUT_DEVIATIONS))
+        m = column.members.seasons[0]
+        phase = 2 * np.pi * (time + np.arange(len(track.z))) / m
+        inputs.append(np.stack([np.sin(phase), np.cos(phase)], axis=1) * (m > 1))
+    return np.hstack(inputs)
 
 
 def run_reservoir(reservoir: Reservoir, U: Array, h0: Array | None, dtype: str) -> Array:

@@ -13,7 +13,7 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.forecasting.direct_model import MIN_KNOWN_VALUES, DirectModel, FollowedSeries, SeriesSettings, fit_direct
 from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, path_generator
-from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead
+from echolearn.forecasting.series import OpenedSeries, SeriesData, SeriesForm, check_steps_ahead
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.view import ReadoutView
 from echolearn.validation import Answers, Array, SequencesLike
@@ -21,15 +21,15 @@ from echolearn.validation import Answers, Array, SequencesLike
 
 @dataclass(frozen=True, eq=False)
 class DirectForecast:
-    """A direct model, which knows where its series are: a `Forecast`.
+    """One direct model per series, which knows where its series is: a `Forecast`.
 
-    network: the reservoir, with the readout of the corrections one step ahead; last_value (series, dims): standardised,
-    NaN where it is not known.
+    network: the reservoir, with the readout of the corrections one step ahead of the first series; last_value (series,
+    dims): standardised, NaN where it is not known.
     """
 
     form: SeriesForm
     network: Network
-    model: DirectModel
+    models: tuple[DirectModel, ...]
     last_value: Array
     residuals: Array
 
@@ -41,94 +41,130 @@ class DirectForecast:
     @property
     def last_state(self) -> Array:
         """The states of the reservoir (series, N)."""
-        return np.stack([series.state for series in self.model.series])
+        return np.stack([model.end.state for model in self.models])
 
     def predict(self, ahead: Continuation) -> Answers:
         """Return the next values, in the form of the series."""
-        ends, E, many = self._begin(ahead)
-        return self._answer([self.model.forecast(end, ahead.steps) for end in ends], ends, E, many)
+        each, E, series = self._begin(ahead)
+        return self._answer([model.forecast(end, ahead.steps) for model, end in each], each, E, series)
 
     def interval(self, ahead: Continuation, coverage: float, count: int, seed: Seed) -> tuple[Answers, Answers]:
         """Return bounds by the errors of past origins; they need no paths, hence neither count nor seed."""
-        ends, E, many = self._begin(ahead)
-        bounds = [self.model.interval(end, ahead.steps, coverage) for end in ends]
-        lower, upper = zip(*bounds, strict=True)
-        return self._answer(lower, ends, E, many), self._answer(upper, ends, E, many)
+        each, E, series = self._begin(ahead)
+        lower, upper = zip(*(model.interval(end, ahead.steps, coverage) for model, end in each), strict=True)
+        return self._answer(lower, each, E, series), self._answer(upper, each, E, series)
 
     def paths(self, ahead: Continuation, count: int, seed: Seed) -> Answers:
         """Return the forecast with the runs of errors of past origins, (count, steps, ...) per series."""
-        rng = path_generator(seed)
-        ends, E, many = self._begin(ahead)
-        return self._answer([self.model.paths(end, ahead.steps, count, rng) for end in ends], ends, E, many)
+        each, E, series = self._begin(ahead)
+        paths = [model.paths(end, ahead.steps, count, path_generator(seed)) for model, end in each]
+        return self._answer(paths, each, E, series)
 
     def update(self, new: SequencesLike, exogenous: SequencesLike) -> Self:
         """Return the forecast after further values of each series."""
-        opened = self.form.open_new(new, len(self.last_value), gaps=True)
-        E = self.form.open_exogenous(exogenous, opened.lengths, opened.kind != "one")
+        opened, form = self.form.open_new(new, gaps=True)
+        E = self.form.open_exogenous(exogenous, opened)
         values = np.stack([z[-1] for z in self.form.standardised(opened.X)])
         with one_blas_thread():
-            each = zip(self.model.series, opened.X, E, strict=True)
-            series = tuple(self.model.follow(before, y, e) for before, y, e in each)
-        return replace(self, model=replace(self.model, series=series), last_value=values)
+            each = zip(self.models, opened.X, E, strict=True)
+            models = tuple(replace(model, end=model.follow(model.end, y, e)) for model, y, e in each)
+        return replace(self, form=form, models=models, last_value=values)
 
     def errors(self, series: SequencesLike, exogenous: SequencesLike, horizon: int) -> tuple[Array, Array]:
-        """Return errors and truth (n, dims) of forecasts `horizon` steps ahead, standardised, after the washout.
+        """Return errors, and deviations of the truth from its mean, (n, dims), in standard deviations of each series.
 
-        Of short series at most half is washout.
+        They are of forecasts `horizon` steps ahead, after the washout, which is two seasons at least and at most half
+        of the series. A model starts from the values of the washout alone: no later value enters a forecast.
         """
         opened = self.form.open(series, "series", gaps=True)
-        rows = self.form.open_exogenous(exogenous, opened.lengths, opened.kind != "one")
-        washout = min(self.network.view.washout, max(0, int(opened.lengths.min()) - horizon - 2) // 2)
-        check_scorable(opened.lengths, washout, horizon)
-        codec, errors, truth = self.form.codec, [], []
-        for y, z, e in zip(opened.X, self.form.standardised(opened.X), rows, strict=True):
+        rows = self.form.open_exogenous(exogenous, opened)
+        errors, truth = [], []
+        for model, y, e in zip(self._models_for(opened, "series"), opened.X, rows, strict=True):
+            half = max(0, len(y) - horizon - 2) // 2
+            seasons = max(column.members.seasons[0] for column in model.end.columns)
+            washout = min(max(self.network.view.washout, 2 * seasons), half)
+            check_scorable(np.array([len(y)]), washout, horizon)
+            counts = np.cumsum(~np.isnan(y), axis=0).min(axis=1)
+            first = max(washout + 1, int(np.searchsorted(counts, MIN_KNOWN_VALUES)) + 1)  # values at the start
             with one_blas_thread():
-                start = self.model.start(0, self.model.series[0].without_effects(y, e))
-                forecasts = (self.model.forecasts_along(start, y, e, horizon) - codec.mean) / codec.scale
-            known = ~np.isnan(z[horizon:]).any(axis=1) & (np.arange(len(z) - horizon) > washout)
-            errors.append((forecasts - z[horizon:])[known])
-            truth.append(z[horizon:][known])
+                start = model.start(model.end.without_effects(y, e)[:first])
+                forecasts = model.forecasts_along(start, y, e, horizon)
+            known = ~np.isnan(y[horizon:]).any(axis=1) & (np.arange(len(y) - horizon) >= first)
+            scale = np.where(model.scale > 0, model.scale, 1.0)
+            errors.append((forecasts - y[horizon:])[known] / scale)
+            truth.append((y[horizon:][known] - y[horizon:][known].mean(axis=0)) / scale)
         return np.concatenate(errors), np.concatenate(truth)
 
-    def _begin(self, ahead: Continuation) -> tuple[list[FollowedSeries], list[Array], bool]:
-        """Return the series at their ends, their exogenous inputs to come, and whether the caller gave a list.
+    def _models_for(self, series: OpenedSeries, name: str) -> Sequence[DirectModel]:
+        """Return the model of each series: its own; a single model serves any number of them."""
+        count = len(series.X)
+        if count != len(self.models) > 1:
+            raise ValueError(
+                f"{name} has {count} series; expected {len(self.models)}, those of fit in their order: direct "
+                "forecasts have one model per series. Fit a forecaster to each kind of series."
+            )
+        return self.models if count == len(self.models) else self.models * count
 
-        Other series have the columns of the training series in their order or, if their number differs, of the first.
-        """
+    def _begin(self, ahead: Continuation) -> tuple[list[tuple[DirectModel, FollowedSeries]], list[Array], OpenedSeries]:
+        """Return each model with the end of its series, exogenous inputs to come, and the series that are continued."""
         check_steps_ahead(ahead.steps)
-        model = self.model
         if ahead.warm_up is None:
-            lengths, many = np.full(len(model.series), ahead.steps), self.form.many
-            return list(model.series), self.form.open_exogenous(ahead.exogenous, lengths, many), many
-        opened = self.form.open(ahead.warm_up, "warm_up", gaps=True)
-        known, many = opened.lengths, opened.kind != "one"
-        if known.min() < MIN_KNOWN_VALUES:
-            raise ValueError(f"warm_up has {known.min()} steps; expected at least {MIN_KNOWN_VALUES}.")
-        E = self.form.open_exogenous(ahead.exogenous, known + ahead.steps, many)
-        matched, ends = len(opened.X) == len(model.series), []
+            E = self.form.open_exogenous(ahead.exogenous, self.form.ends, ahead.steps)
+            return [(model, model.end) for model in self.models], E, self.form.ends
+        series = self.form.open(ahead.warm_up, "warm_up", gaps=True)
+        known = [int((~np.isnan(y)).sum(axis=0).min()) for y in series.X]
+        if min(known) < MIN_KNOWN_VALUES:
+            raise ValueError(f"warm_up has {min(known)} known values; expected at least {MIN_KNOWN_VALUES}.")
+        E = self.form.open_exogenous(ahead.exogenous, series, ahead.steps)
+        each = []
         with one_blas_thread():
-            for j, (y, e) in enumerate(zip(opened.X, E, strict=True)):
-                like = j if matched else 0
-                start = model.start(like, model.series[like].without_effects(y, e[: len(y)]))
-                ends.append(model.follow(start, y, e[: len(y)]))
-        return ends, [e[n:] for e, n in zip(E, known, strict=True)], many
+            for model, y, e in zip(self._models_for(series, "warm_up"), series.X, E, strict=True):
+                start = model.start(model.end.without_effects(y, e[: len(y)]))
+                each.append((model, model.follow(start, y, e[: len(y)])))
+        return each, [e[len(y) :] for y, e in zip(series.X, E, strict=True)], series
 
-    def _answer(self, Z: Sequence[Array], ends: list[FollowedSeries], E: list[Array], many: bool) -> Answers:
+    def _answer(
+        self,
+        Z: Sequence[Array],
+        each: list[tuple[DirectModel, FollowedSeries]],
+        E: list[Array],
+        series: OpenedSeries,
+    ) -> Answers:
         """Return values (..., steps, dims), in the scale of the errors, in the units and form of the series."""
-        return self.form.answer([end.in_units(z, e) for end, z, e in zip(ends, Z, E, strict=True)], many)
+        values = [end.in_units(z, e) for (_, end), z, e in zip(each, Z, E, strict=True)]
+        return self.form.answer(values, series)
 
 
-def fit_direct_forecast(data: SeriesData, settings: NetworkSettings, series: SeriesSettings) -> DirectForecast:
-    """Return the direct forecast of series."""
-    model, codec = fit_direct(data, settings, series), data.form.codec
-    one_step = model.errors[:, :: model.horizon] * [column.spread[0] for column in model.series[0].columns]
-    known = one_step[~np.isnan(one_step).any(axis=1)]
-    U = np.ascontiguousarray(model.D[:, :: model.horizon])
-    readout = Readout(U, False, 0.0 if np.isinf(model.ridge) else model.ridge)
+def fit_direct_forecast(data: SeriesData, settings: NetworkSettings, how: SeriesSettings) -> DirectForecast:
+    """Return the direct forecast of series, one model for each."""
+    models, residuals = [], []
+    for i, (y, e, calendar) in enumerate(zip(data.Y, data.E, data.form.calendars, strict=True)):
+        _check_values(i, y, how)
+        with one_blas_thread():
+            model = fit_direct(y, e, [] if calendar is None else calendar.seasons, settings, how)
+        models.append(model)
+        start = model.start(model.end.without_effects(y, e))
+        rest = y[1:] - model.forecasts_along(start, y, e, 1)
+        known = rest[len(rest) // 3 :]
+        scale = np.where(model.scale > 0, model.scale, 1.0)
+        residuals.append(known[~np.isnan(known).any(axis=1)] / scale)
+    first, found = models[0], np.concatenate(residuals)
+    U = np.ascontiguousarray(first.D[:, :: first.horizon])
+    readout = Readout(U, False, 0.0 if np.isinf(first.ridge) else first.ridge)
     return DirectForecast(
         form=data.form,
-        network=Network(model.reservoir, readout, ReadoutView(settings.washout_steps, settings.direct)),
-        model=model,
+        network=Network(first.reservoir, readout, ReadoutView(settings.washout_steps, settings.direct)),
+        models=tuple(models),
         last_value=np.stack([z[-1] for z in data.Z]),
-        residuals=known / codec.scale if len(known) else np.zeros((1, len(codec.mean))),
+        residuals=found if len(found) else np.zeros((1, data.form.dims)),
     )
+
+
+def _check_values(i: int, y: Array, how: SeriesSettings) -> None:
+    """Refuse a series with too few known values, and values that have no logarithm where log=True."""
+    for column in y.T:
+        known = int((~np.isnan(column)).sum())
+        if known < MIN_KNOWN_VALUES:
+            raise ValueError(f"series {i} has {known} known values; expected at least {MIN_KNOWN_VALUES}.")
+        if how.log is True and not np.nanmin(column) > 0:
+            raise ValueError(f"log=True, but series {i} holds {np.nanmin(column):g}. Use log='auto' or False.")

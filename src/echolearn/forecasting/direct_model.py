@@ -1,4 +1,4 @@
-"""The direct model of one or several series: how it is fitted, follows series step by step, and forecasts them."""
+"""The direct model of one series: how it is fitted, follows a series step by step, and forecasts it."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from echolearn.execution.blas import one_blas_thread
+from echolearn.exceptions import ForecastWarning
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.forecasting.columns import (
     Column,
     ColumnState,
     Track,
     begin,
+    errors_of,
     fit_column,
     follow,
     network_inputs,
     run_reservoir,
     typical_step,
+    warn_of_odd_end,
 )
 from echolearn.forecasting.correction import fit_correction
-from echolearn.forecasting.members import errors_ahead, first_origin
+from echolearn.forecasting.members import first_origin
 from echolearn.forecasting.seasons import find_seasons
-from echolearn.forecasting.series import SeriesData
 from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
 from echolearn.reservoir import Reservoir
-from echolearn.validation import Array
+from echolearn.validation import Array, warn_user
 
 MIN_HORIZON_STEPS, MAX_HORIZON_STEPS = 8, 48  # the horizon is two seasons within these bounds,
-HORIZONS_PER_SERIES = 3  # and at most this part of the shortest series
+HORIZONS_PER_SERIES = 3  # and at most this part of the series
 PARAMETERS_PER_MEMBER = 5  # that a series determines: smoothing, damping, autoregression and a start
 MAX_KEPT_ORIGINS = 1000  # whose errors are kept, for intervals and paths
 CORRECTION_DECAY_PER_STEP = 0.9  # beyond the last horizon the correction shrinks by this factor
@@ -40,26 +41,31 @@ ORIGINS_PER_INDEPENDENT_ERROR = 2  # neighbouring origins share most of their er
 
 @dataclass(frozen=True)
 class SeriesSettings:
-    """The parameters that concern the series itself; announced: the seasons that belong to a time index."""
+    """The parameters that concern the series itself."""
 
     horizon: int | None
     season: str | int | None
     trend: bool | None
     log: bool | None
-    announced: tuple[int, int] | None
 
-    def seasons_of(self, y: Array) -> tuple[int, int]:
-        """Return the seasons of values y (n,), 1 for none."""
+    def seasons_of(self, y: Array, usual: Sequence[int]) -> tuple[int, int]:
+        """Return the seasons of values y (n,), 1 for none; usual: those that its calendar suggests."""
         if self.season is None:
             return 1, 1
         if isinstance(self.season, str):
-            return find_seasons(y, self.announced)
-        return (int(self.season) if len(y) >= 2 * self.season else 1), 1
+            return find_seasons(y, usual)
+        if len(y) < 2 * self.season:
+            warn_user(
+                f"season={self.season} is left out: a series has {len(y)} steps; two seasons have {2 * self.season}.",
+                ForecastWarning,
+            )
+            return 1, 1
+        return int(self.season), 1
 
 
 @dataclass(frozen=True, eq=False)
 class FollowedSeries:
-    """One series of a model: its columns, where they are, and what the readout sees there: state (N,) and inputs."""
+    """A series that a model follows: its columns, where they are, and what the readout sees there."""
 
     columns: tuple[Column, ...]
     column_states: tuple[ColumnState, ...]
@@ -81,11 +87,6 @@ class FollowedSeries:
         return [follow(column, np.ascontiguousarray(y), state, horizon) for column, state, y in each]
 
     @property
-    def seasons(self) -> tuple[int, int]:
-        """The steps of the seasons, 1 for none."""
-        return self.columns[0].members.seasons
-
-    @property
     def time(self) -> int:
         """The number of steps so far."""
         return self.column_states[0].position.time
@@ -96,19 +97,20 @@ class FollowedSeries:
 
 @dataclass(frozen=True, eq=False)
 class DirectModel:
-    """All that was fitted: reservoir, D (M, columns * horizon), whether D sees the inputs, the series, and the errors.
+    """All that was fitted to one series: reservoir, D (M, columns * horizon), whether D sees the inputs, and errors.
 
-    errors (origins, columns * horizon): what the forecasts of the training series left over, in units of each output's
-    spread, row by row the errors of one origin; NaN where the truth was not known. widening: how much larger errors to
-    come are than those that remain after a fit. gain: the share of the mean absolute error that the correction took
-    off in the backtest.
+    end: the series at its last step; scale (columns,): its standard deviation; errors (origins, columns * horizon): of
+    the forecasts of the training series, in units of each output's spread, row by row those of one origin; NaN where
+    the truth was not known. widening: how much larger errors to come are than those that remain after a fit. gain: the
+    share of the mean absolute error that the correction took off in the backtest.
     """
 
     reservoir: Reservoir
     D: Array
     sees_inputs: bool
     horizon: int
-    series: tuple[FollowedSeries, ...]
+    end: FollowedSeries
+    scale: Array
     errors: Array
     widening: float
     ridge: float
@@ -117,25 +119,32 @@ class DirectModel:
 
     @property
     def dims(self) -> int:
-        """The number of columns of a series."""
-        return len(self.series[0].columns)
+        """The number of columns of the series."""
+        return len(self.end.columns)
 
-    def start(self, j: int, Y: Array) -> FollowedSeries:
-        """Return another series Y (n, dims) at its beginning: with the columns of series j, in the units of Y."""
+    def start(self, Y: Array) -> FollowedSeries:
+        """Return another series at its beginning, in the units of its values Y (n, dims), without exogenous effects."""
         columns = []
-        for column, y in zip(self.series[j].columns, Y.T, strict=True):
-            unit = typical_step(y)
-            ratio = 1.0 if column.log or not unit > 0 or not column.unit > 0 else unit / column.unit
-            input_scale = column.input_scale if column.log else column.input_scale * ratio
-            columns.append(replace(column, spread=column.spread * ratio, input_scale=input_scale, unit=unit))
+        for column, y in zip(self.end.columns, Y.T, strict=True):
+            unit, P = typical_step(y), column.members.P.copy()
+            ratio = 1.0 if not unit > 0 or not column.unit > 0 else unit / column.unit
+            P[~column.members.logs, 6:] *= ratio
+            ratio = 1.0 if column.log else ratio
+            spread, input_scale = column.spread * ratio, column.input_scale * ratio
+            members = replace(column.members, P=P)
+            columns.append(replace(column, members=members, spread=spread, input_scale=input_scale, unit=unit))
         states = tuple(begin(c, np.ascontiguousarray(y)) for c, y in zip(columns, Y.T, strict=True))
         r = self.reservoir
         state = np.zeros(r.N) if r.initial_state is None else np.asarray(r.initial_state, dtype=np.float64)
         return FollowedSeries(tuple(columns), states, state, np.zeros(r.n_in))
 
     def follow(self, series: FollowedSeries, Y: Array, E: Array) -> FollowedSeries:
-        """Return a series after further values Y (n, dims) with their exogenous inputs."""
+        """Return a series after further values Y (n, dims) with their exogenous inputs; warn of an odd last value."""
+        if not len(Y):
+            return series
         tracks = series.tracks(series.without_effects(Y, E), 1)
+        for column, before, track in zip(series.columns, series.column_states, tracks, strict=True):
+            warn_of_odd_end(column, track, before.expected)
         U = network_inputs(series.columns, tracks, series.time)
         state = run_reservoir(self.reservoir, U, series.state, self.dtype)[-1]
         return FollowedSeries(series.columns, tuple(track.end for track in tracks), state, U[-1])
@@ -177,12 +186,14 @@ class DirectModel:
     def interval(self, series: FollowedSeries, steps: int, coverage: float) -> tuple[Array, Array]:
         """Return bounds (steps, dims) around the forecast, in the scale of the errors.
 
-        They lie at a quantile of the absolute errors of all horizons, corrected for the number of origins.
+        They lie at a quantile of the absolute errors of a column at all horizons, corrected for the number of origins.
         """
-        Z, errors = self.forecast(series, steps), np.abs(self.errors[~np.isnan(self.errors)])
-        origins = max(len(self.errors) / ORIGINS_PER_INDEPENDENT_ERROR, 1.0)
-        level = min(1.0, coverage * (1 + 1 / origins))
-        width = (float(np.quantile(errors, level)) if len(errors) else 0.0) * self._spreads(series, steps)
+        Z, widths = self.forecast(series, steps), []
+        level = min(1.0, coverage * (1 + ORIGINS_PER_INDEPENDENT_ERROR / max(len(self.errors), 1)))
+        for errors in np.split(np.abs(self.errors), self.dims, axis=1):
+            known = errors[~np.isnan(errors)]
+            widths.append(float(np.quantile(known, level)) if len(known) else 0.0)
+        width = np.array(widths) * self._spreads(series, steps)[0]
         return Z - width, Z + width
 
     def paths(self, series: FollowedSeries, steps: int, count: int, rng: np.random.Generator) -> Array:
@@ -197,22 +208,26 @@ class DirectModel:
             gaps = np.isnan(errors[:, j])
             errors[gaps, j] = known[rng.integers(len(known), size=gaps.sum())] if len(known) else 0.0
         errors *= rng.choice([-1.0, 1.0], size=(count, 1))
-        last = np.minimum(np.arange(steps), self.horizon - 1)
-        by_step = errors.reshape(count, self.dims, self.horizon)[:, :, last]
-        return np.asarray(self.forecast(series, steps) + by_step.swapaxes(1, 2) * self._spreads(series, steps))
+        spreads, last = self._spreads(series, steps)
+        per_column = errors.reshape(count, self.dims, self.horizon)
+        by_step = np.stack([per_column[:, j, last[:, j]] for j in range(self.dims)], axis=2)
+        return np.asarray(self.forecast(series, steps) + by_step * spreads)
 
-    def _spreads(self, series: FollowedSeries, steps: int) -> Array:
-        """Return the typical error (steps, dims); beyond the last horizon it grows like the square root."""
-        h = np.arange(1, steps + 1)
+    def _spreads(self, series: FollowedSeries, steps: int) -> tuple[Array, Array]:
+        """Return the typical error and the index of its horizon, both (steps, dims), from the last known value on.
+
+        Beyond the last horizon errors grow like the square root.
+        """
+        h = np.arange(1, steps + 1)[:, None] + np.array([state.age for state in series.column_states])
         last = np.minimum(h, self.horizon) - 1
-        growth = np.sqrt(np.maximum(h / self.horizon, 1.0))[:, None]
-        return np.stack([column.spread[last] for column in series.columns], axis=1) * growth * self.widening
+        spread = np.stack([column.spread[last[:, j]] for j, column in enumerate(series.columns)], axis=1)
+        return spread * np.sqrt(np.maximum(h / self.horizon, 1.0)) * self.widening, last
 
 
-def default_horizon(seasons: tuple[int, int], shortest: int) -> int:
-    """Return two seasons, within bounds and a share of the shortest series."""
-    steps = int(np.clip(2 * seasons[0], MIN_HORIZON_STEPS, MAX_HORIZON_STEPS))
-    return max(1, min(steps, shortest // HORIZONS_PER_SERIES))
+def default_horizon(season: int, n: int) -> int:
+    """Return two seasons, within bounds and a share of the series."""
+    steps = int(np.clip(2 * season, MIN_HORIZON_STEPS, MAX_HORIZON_STEPS))
+    return max(1, min(steps, n // HORIZONS_PER_SERIES))
 
 
 def draw_reservoir(settings: NetworkSettings, n_in: int) -> Reservoir:
@@ -234,54 +249,33 @@ def draw_reservoir(settings: NetworkSettings, n_in: int) -> Reservoir:
     return reservoir
 
 
-def fit_direct(data: SeriesData, settings: NetworkSettings, series: SeriesSettings) -> DirectModel:
-    """Fit members to every column, and one readout to the errors of all of them."""
-    _check_values(data.Y, series)
-    with one_blas_thread():
-        periods = [series.seasons_of(y[:, 0]) for y in data.Y]
-        horizon = series.horizon or default_horizon(max(periods), int(data.lengths.min()))
-        kinds = {"log": series.log, "trend": series.trend}
-        fitted = [
-            [fit_column(np.ascontiguousarray(column), e, m, horizon, **kinds) for column in y.T]
-            for y, e, m in zip(data.Y, data.E, periods, strict=True)
-        ]
-        columns = [tuple(column for column, _ in row) for row in fitted]
-        tracks = [[track for _, track in row] for row in fitted]
-        U = [network_inputs(c, t, 0) for c, t in zip(columns, tracks, strict=True)]
-        reservoir = draw_reservoir(settings, U[0].shape[1])
-        H = [run_reservoir(reservoir, u, None, settings.dtype) for u in U]
-        firsts = [first_origin(len(y), m) for y, m in zip(data.Y, periods, strict=True)]
-        X = [(np.hstack([h, u]) if settings.direct else h)[n:] for h, u, n in zip(H, U, firsts, strict=True)]
-        T = [
-            np.hstack([errors_ahead(track.z, track.G) / column.spread for column, track in row])[n:]
-            for row, n in zip(fitted, firsts, strict=True)
-        ]
-        correction = fit_correction(X, T, horizon)
-    kept, n = max(1, MAX_KEPT_ORIGINS // len(data.Y)), float(np.mean(data.lengths))
+def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettings, how: SeriesSettings) -> DirectModel:
+    """Fit members to every column of a series Y (n, dims) with exogenous inputs E, and readouts to their errors."""
+    n, values = len(Y), [np.ascontiguousarray(y) for y in Y.T]
+    periods = [how.seasons_of(y, usual) for y in values]
+    horizon = how.horizon or default_horizon(max(m for m, _ in periods), n)
+    each = zip(values, periods, strict=True)
+    fitted = [fit_column(y, E, m, horizon, log=how.log, trend=how.trend) for y, m in each]
+    columns, tracks = zip(*fitted, strict=True)
+    for column, track in fitted:
+        warn_of_odd_end(column, track, track.z[0])
+    U = network_inputs(columns, tracks, 0)
+    reservoir = draw_reservoir(settings, U.shape[1])
+    H = run_reservoir(reservoir, U, None, settings.dtype)
+    first = max(first_origin(n, m) for m in periods)
+    X = (np.hstack([H, U]) if settings.direct else H)[first:]
+    corrections = [fit_correction(X, errors_of(t)[first:] / column.spread, horizon) for column, t in fitted]
     df = min(PARAMETERS_PER_MEMBER, n / 2)
     return DirectModel(
         reservoir=reservoir,
-        D=correction.D,
+        D=np.hstack([correction.D for correction in corrections]),
         sees_inputs=settings.direct,
         horizon=horizon,
-        series=tuple(
-            FollowedSeries(c, tuple(track.end for track in t), h[-1], u[-1])
-            for c, t, h, u in zip(columns, tracks, H, U, strict=True)
-        ),
-        errors=np.concatenate([r[:-1][-kept:] for r in correction.residuals]),  # the last row of a series has none
+        end=FollowedSeries(columns, tuple(track.end for track in tracks), H[-1], U[-1]),
+        scale=np.nanstd(Y, axis=0),
+        errors=np.hstack([correction.residuals for correction in corrections])[:-1][-MAX_KEPT_ORIGINS:],
         widening=float(np.sqrt((n + df) / (n - df))),
-        ridge=correction.ridge,
-        gain=correction.gain,
+        ridge=min(correction.ridge for correction in corrections),
+        gain=max(correction.gain for correction in corrections),
         dtype=settings.dtype,
     )
-
-
-def _check_values(Y: Sequence[Array], series: SeriesSettings) -> None:
-    """Refuse series with too few known values, and values that have no logarithm where it is asked for."""
-    for i, y in enumerate(Y):
-        for column in y.T:
-            known = int((~np.isnan(column)).sum())
-            if known < MIN_KNOWN_VALUES:
-                raise ValueError(f"series {i} has {known} known values; expected at least {MIN_KNOWN_VALUES}.")
-            if series.log is True and not np.nanmin(column) > 0:
-                raise ValueError(f"log=True, but series {i} holds {np.nanmin(column):g}. Use log='auto' or False.")

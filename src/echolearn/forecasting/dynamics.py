@@ -75,8 +75,8 @@ def _probe(settings: NetworkSettings, n_in: int) -> Reservoir:
 def _loop_is_better(reservoir: Reservoir, D: Array, z: Array, X: Array, first: int) -> bool:
     """Return whether closed loops from origins after `first` have smaller errors than smoothing."""
     n, y = len(z), np.ascontiguousarray(z[:, 0])
-    seasons = find_seasons(y, None)
-    horizon = min(default_horizon(seasons, n), n - first - 2)
+    seasons = find_seasons(y)
+    horizon = min(default_horizon(seasons[0], n), n - first - 2)
     origins = np.unique(np.linspace(first, n - 1 - horizon, COMPARED_ORIGINS).astype(int))
     H = X[origins - 1 - (n - 1 - len(X)), : reservoir.N]
     E = np.empty((horizon, len(origins), 0))

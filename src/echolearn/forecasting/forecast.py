@@ -64,7 +64,7 @@ class Forecast(Protocol):
         """Return the forecast after further values of each series."""
 
     def errors(self, series: SequencesLike, exogenous: SequencesLike, horizon: int) -> tuple[Array, Array]:
-        """Return errors and truth (n, dims) of forecasts `horizon` steps ahead, standardised, after the washout."""
+        """Return errors, and deviations of the truth from its mean, (n, dims), in standard deviations."""
 
 
 @dataclass(frozen=True, kw_only=True)

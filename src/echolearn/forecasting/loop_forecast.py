@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import ClassVar, Self
@@ -18,7 +18,7 @@ from echolearn.fitting.parameters import Parameters
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
 from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, path_generator
-from echolearn.forecasting.series import SeriesData, SeriesForm, check_steps_ahead, inputs_of
+from echolearn.forecasting.series import OpenedSeries, SeriesData, SeriesForm, check_steps_ahead, inputs_of
 from echolearn.readout.network import Network
 from echolearn.readout.view import stack
 from echolearn.sequences.batch import pack
@@ -28,6 +28,7 @@ from echolearn.states.closed_loop import run_closed_loop
 from echolearn.states.run import run
 from echolearn.validation import Answers, Array, SequencesLike, warn_user
 
+MAX_SCALE_RATIO = 3.0  # of the spreads of series that one network learns, and of their means' distance to the spread
 RUNAWAY_DEVIATIONS = 100.0  # standard deviations from the mean at which a forecast has left its series
 MAX_LOOPS_PER_PASS = 2000  # that run side by side when forecasts are scored
 
@@ -52,38 +53,40 @@ class LoopForecast:
 
     def predict(self, ahead: Continuation) -> Answers:
         """Return the next values, in the form of the series."""
-        h, x, E, many = self._begin(ahead)
-        return self._answer(self._loop(h, x, E).swapaxes(0, 1), many)
+        h, x, E, series = self._begin(ahead)
+        return self._answer(self._loop(h, x, E).swapaxes(0, 1), series)
 
     def interval(self, ahead: Continuation, coverage: float, count: int, seed: Seed) -> tuple[Answers, Answers]:
         """Return bounds between which each value lies with probability `coverage`: quantiles of `count` paths."""
-        h, x, E, many = self._begin(ahead)
+        h, x, E, series = self._begin(ahead)
         shares = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
         bounds = [np.quantile(Y, shares, axis=1) for Y in self._shocked_loops(h, x, E, count, seed)]
         lower, upper = np.stack(bounds, axis=1)
-        return self._answer(lower, many), self._answer(upper, many)
+        return self._answer(lower, series), self._answer(upper, series)
 
     def paths(self, ahead: Continuation, count: int, seed: Seed) -> Answers:
         """Return loops with one-step residuals added after every step, (count, steps, ...) per series."""
-        h, x, E, many = self._begin(ahead)
-        paths = [np.asarray(self._answer(Y.swapaxes(0, 1), True)) for Y in self._shocked_loops(h, x, E, count, seed)]
-        return paths if many else paths[0]
+        h, x, E, series = self._begin(ahead)
+        return self._answer([Y.swapaxes(0, 1) for Y in self._shocked_loops(h, x, E, count, seed)], series)
 
     def update(self, new: SequencesLike, exogenous: SequencesLike) -> Self:
         """Return the forecast after further values of each series."""
-        opened = self.form.open_new(new, len(self.last_value), gaps=False)
-        E = self.form.open_exogenous(exogenous, opened.lengths, opened.kind != "one")
+        opened, form = self.form.open_new(new, gaps=False)
+        E = self.form.open_exogenous(exogenous, opened)
         Z, states = self.form.standardised(opened.X), []
         for h, x, z, e in zip(self.last_state, self.last_value, Z, E, strict=True):
             inputs = np.hstack([np.vstack([x, z])[:-1], e])
             with one_blas_thread():
                 states.append(run(self.network.reservoir, pack([inputs], self._dtype), h[None]).H[-1])
-        return replace(self, last_state=np.stack(states), last_value=np.stack([z[-1] for z in Z]))
+        return replace(self, form=form, last_state=np.stack(states), last_value=np.stack([z[-1] for z in Z]))
 
     def errors(self, series: SequencesLike, exogenous: SequencesLike, horizon: int) -> tuple[Array, Array]:
-        """Return errors and truth (n, dims) of forecasts `horizon` steps ahead, standardised, after the washout."""
+        """Return errors, and deviations of the truth from its mean, (n, dims), in standard deviations.
+
+        They are of forecasts `horizon` steps ahead, after the washout.
+        """
         opened = self.form.open(series, "series", gaps=False)
-        rows = self.form.open_exogenous(exogenous, opened.lengths, opened.kind != "one")
+        rows = self.form.open_exogenous(exogenous, opened)
         washout, errors, truth = self.network.view.washout, [], []
         check_scorable(opened.lengths, washout, horizon)
         for z, e in zip(self.form.standardised(opened.X), rows, strict=True):
@@ -93,31 +96,27 @@ class LoopForecast:
                 E = e[t + 1 + np.arange(horizon)[:, None]]
                 errors.append(self._loop(H[t - 1], z[t], E)[-1] - z[t + horizon])
                 truth.append(z[t + horizon])
-        return np.concatenate(errors), np.concatenate(truth)
+        joined = np.concatenate(truth)
+        return np.concatenate(errors), joined - joined.mean(axis=0)
 
     @property
     def _dtype(self) -> np.dtype[np.floating]:
         return np.dtype(self.form.codec.dtype)
 
-    def _begin(self, ahead: Continuation) -> tuple[Array, Array, Array, bool]:
+    def _begin(self, ahead: Continuation) -> tuple[Array, Array, Array, OpenedSeries]:
         """Return the state before and the value at the last known step, (B, N) and (B, dims); E (steps, B, inputs) to
-        come; and whether the caller gave a list."""
+        come; and the series that are continued."""
         check_steps_ahead(ahead.steps)
-        if ahead.warm_up is None:
-            many, known = self.form.many, np.zeros(len(self.last_value), int)
-            E = self.form.open_exogenous(ahead.exogenous, known + ahead.steps, many)
-            h, x = self.last_state, self.last_value
-        else:
-            opened = self.form.open(ahead.warm_up, "warm_up", gaps=False)
-            check_long_enough(opened, max(1, self.network.view.washout))
-            many, known = opened.kind != "one", opened.lengths
-            E, Z = (
-                self.form.open_exogenous(ahead.exogenous, known + ahead.steps, many),
-                self.form.standardised(opened.X),
-            )
+        h, x, series = self.last_state, self.last_value, self.form.ends
+        if ahead.warm_up is not None:
+            series = self.form.open(ahead.warm_up, "warm_up", gaps=False)
+            check_long_enough(series, max(1, self.network.view.washout))
+        E = self.form.open_exogenous(ahead.exogenous, series, ahead.steps)
+        if ahead.warm_up is not None:
+            Z = self.form.standardised(series.X)
             ends = [run_open_loop(self.network, self._dtype, z, e[: len(z)])[-1] for z, e in zip(Z, E, strict=True)]
             h, x = np.stack(ends), np.stack([z[-1] for z in Z])
-        return h, x, np.stack([e[n:] for e, n in zip(E, known, strict=True)], axis=1), many
+        return h, x, np.stack([e[-ahead.steps :] for e in E], axis=1), series
 
     def _loop(self, h: Array, x: Array, E: Array, shocks: Array | None = None) -> Array:
         """Return closed loops from here on, (steps, B, dims); warn of one that leaves its series."""
@@ -143,9 +142,9 @@ class LoopForecast:
             h_i, x_i, E_i = (np.repeat(v, count, axis=-2) for v in (h[i : i + 1], x[i : i + 1], E[:, i : i + 1]))
             yield self._loop(h_i, x_i, E_i, shocks)
 
-    def _answer(self, Y: Array, many: bool) -> Answers:
-        """Return standardised values (B, steps, dims) in the units and form of the series."""
-        return self.form.answer(list(Y * self.form.codec.scale + self.form.codec.mean), many)
+    def _answer(self, Y: Array | Sequence[Array], series: OpenedSeries) -> Answers:
+        """Return standardised values (..., steps, dims) in the units and form of the series."""
+        return self.form.answer([y * self.form.codec.scale + self.form.codec.mean for y in Y], series)
 
 
 def run_open_loop(network: Network, dtype: np.dtype[np.floating], z: Array, e: Array) -> Array:
@@ -170,6 +169,7 @@ def fit_loop_forecast(
             f"a series has {shortest} steps; washout={settings.washout} and learning one step from another need at "
             f"least {least}. Give longer series, or a smaller washout."
         )
+    check_one_scale(data)
     request = FitRequest(
         owner=owner,
         params=params,
@@ -186,6 +186,25 @@ def fit_loop_forecast(
     else:
         fitted = fit_network(request)
     return _loop_forecast(data, fitted), fitted
+
+
+def check_one_scale(data: SeriesData) -> None:
+    """Refuse series of different scales: one network follows one system, whose series have one unit."""
+    if not have_one_scale(data):
+        raise ValueError(
+            "the series of the list differ in scale: the network of a closed loop learns one system in one unit. "
+            "Divide each series by its own scale, fit one forecaster to each, or use method='direct', which has one "
+            "model per series."
+        )
+
+
+def have_one_scale(data: SeriesData) -> bool:
+    """Return whether in each dimension the spreads of the series, and the distances of their means, are alike."""
+    spread = np.array([y.std(axis=0) for y in data.Y])
+    means = np.array([y.mean(axis=0) for y in data.Y])
+    widest, varied = spread.max(axis=0), np.where(spread > 0, spread, np.inf).min(axis=0)
+    alike = (widest <= MAX_SCALE_RATIO * varied) & (np.ptp(means, axis=0) <= MAX_SCALE_RATIO * widest)
+    return bool((alike | (widest == 0)).all())
 
 
 def _one_step_data(data: SeriesData, settings: NetworkSettings, noise: float) -> Dataset:

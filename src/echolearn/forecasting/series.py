@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.fitting.codecs import ValueCodec
+from echolearn.forecasting.calendar import Calendar, on_calendar, rows_in_order
 from echolearn.sequences.checks import mean_and_scale
 from echolearn.sequences.opening import Sequences, open_sequences
 from echolearn.validation import Answers, Array, SequencesLike, check_columns, check_integer, column_names
+
+
+@dataclass(frozen=True)
+class OpenedSeries(Sequences):
+    """Series as arrays (steps, dims), and of those of pandas the labels of their rows and their calendars."""
+
+    one_value: bool = True
+    labels: tuple[Any, ...] = ()
+    calendars: tuple[Calendar | None, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +30,8 @@ class SeriesForm:
     """The form of the series of a fit, in which later ones must come and forecasts go.
 
     codec: mean and scale of each dimension, and whether series are 1-D; many: whether they were a list; names: of all
-    columns of data frames, those of exogenous inputs last; [] without any.
+    columns of data frames, those of exogenous inputs last; [] without any; calendars: of each series, at its last
+    known step; None without labels.
     """
 
     codec: ValueCodec
@@ -28,6 +39,7 @@ class SeriesForm:
     exogenous_scale: Array
     many: bool
     names: list[str]
+    calendars: tuple[Calendar | None, ...]
 
     @property
     def dims(self) -> int:
@@ -39,39 +51,78 @@ class SeriesForm:
         """The number of dimensions and exogenous inputs."""
         return self.dims + len(self.exogenous_mean)
 
-    def open(self, series: SequencesLike, name: str, *, gaps: bool) -> Sequences:
+    def open(self, series: SequencesLike, name: str, *, gaps: bool) -> OpenedSeries:
         """Return series with the columns of the fit; name: of the argument."""
         self._check_columns(series, self.names[: self.dims], name)
-        return open_series(series, name, self.dims, gaps=gaps)[0]
+        return open_series(series, name, self.dims, gaps=gaps)
 
-    def open_new(self, new: SequencesLike, count: int, *, gaps: bool) -> Sequences:
-        """Return values that follow those of `count` series; a single number is one value of one series."""
-        if np.ndim(new) == 0:  # type: ignore[arg-type]
+    def open_new(self, new: SequencesLike, *, gaps: bool) -> tuple[OpenedSeries, Self]:
+        """Return values that follow those of the fit, and the form after them; a number is one value of one series.
+
+        Rows with dates are put at their dates; dates between that have no row are gaps.
+        """
+        if not isinstance(new, (list, tuple)) and np.ndim(new) == 0:  # type: ignore[arg-type]
             new = np.reshape(np.asarray(new, dtype=np.float64), 1)
-        opened = self.open(new, "new", gaps=gaps)
-        if len(opened.X) != count:
-            raise ValueError(f"new has {len(opened.X)} series; expected {count}, those of fit.")
-        return opened
+        self._check_columns(new, self.names[: self.dims], "new")
+        listed = list(new) if _is_list(new) else [new]  # type: ignore[call-overload]
+        if len(listed) != len(self.calendars):
+            raise ValueError(f"new has {len(listed)} series; expected {len(self.calendars)}, those of fit.")
+        placed = [_after(table, calendar) for table, calendar in zip(listed, self.calendars, strict=True)]
+        opened = open_series(placed if _is_list(new) else placed[0], "new", self.dims, gaps=gaps, dates=False)
+        calendars = tuple(c and c.after(len(x)) for c, x in zip(self.calendars, opened.X, strict=True))
+        labels = tuple(c and c.ahead(len(x)) for c, x in zip(self.calendars, opened.X, strict=True))
+        return replace(opened, labels=labels), replace(self, calendars=calendars)
 
-    def open_exogenous(self, exogenous: SequencesLike, lengths: Array, many: bool) -> list[Array]:
-        """Return exogenous inputs in their scale, one array (length, inputs) per series."""
+    def open_exogenous(self, exogenous: SequencesLike, series: OpenedSeries, steps: int = 0) -> list[Array]:
+        """Return exogenous inputs in their scale, one array per series, for its rows and so many steps after them."""
         self._check_columns(exogenous, self.names[self.dims :], "exogenous")
-        rows = open_exogenous(exogenous, lengths, len(self.exogenous_mean), many)
+        rows = open_exogenous(exogenous, series, len(self.exogenous_mean), steps)
         return standardised(rows, self.exogenous_mean, self.exogenous_scale)
+
+    @property
+    def ends(self) -> OpenedSeries:
+        """The series of the fit without any rows: what follows them follows here."""
+        nothing = [np.empty((0, self.dims)) for _ in self.calendars]
+        labels = tuple(c and c.ahead(0) for c in self.calendars)
+        return OpenedSeries(nothing, "list" if self.many else "one", labels=labels, calendars=self.calendars)
 
     def standardised(self, series: Sequence[Array]) -> list[Array]:
         """Return series in standard deviations from their mean."""
         return standardised(series, self.codec.mean, self.codec.scale)
 
-    def answer(self, values: Sequence[Array], many: bool) -> Answers:
-        """Return values (..., steps, dims) in units, one array per series, as series come: 1-D, and as a list."""
-        shaped = [v[..., 0] for v in values] if self.codec.one_value else list(values)
-        return shaped if many else shaped[0]
+    def answer(self, values: Sequence[Array], series: OpenedSeries) -> Answers:
+        """Return values (..., steps, dims) in units that follow each series, in its form: 1-D, with labels, a list."""
+        shaped: list[Any] = [v[..., 0] if self.codec.one_value else v for v in values]
+        for j, calendar in enumerate(series.calendars):
+            if calendar is not None and values[j].ndim == 2:  # sample paths have no labels
+                shaped[j] = calendar.labelled(shaped[j])
+        return shaped if series.kind != "one" else shaped[0]
 
     def _check_columns(self, table: SequencesLike, names: list[str], name: str) -> None:
         """Refuse a data frame whose columns are not those of the fit."""
         if self.names and frame_columns(table) is not None:
             check_columns(table[0] if isinstance(table, (list, tuple)) else table, names, name)
+
+
+def _after(table: Any, calendar: Calendar | None) -> Any:
+    """Return rows at the dates that follow a calendar; without dates, as they are."""
+    table, has_dates = rows_in_order(table, "new")
+    if not has_dates or calendar is None or calendar.kind in ("numbers", "rows"):
+        return table
+    count, dates = len(table), calendar.ahead(len(table))
+    try:
+        while dates[-1] < table.index[-1]:
+            count *= 2
+            dates = calendar.ahead(count)
+        missing = table.index.difference(dates)
+    except TypeError:  # one of them has a zone
+        missing = table.index
+    if len(missing):
+        raise ValueError(
+            f"new has a row for {missing[0]}, which does not follow: the next dates are {dates[0]}, and so on. Give "
+            "the rows after the last one known, at the dates of the same calendar."
+        )
+    return table.reindex(dates[dates <= table.index[-1]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,24 +137,24 @@ class SeriesData:
     @classmethod
     def open(cls, series: SequencesLike, exogenous: SequencesLike, *, gaps: bool, dtype: str) -> SeriesData:
         """Return the data of a fit, checked; gaps: whether NaN may stand for a missing value."""
-        opened, one_value = open_series(series, "series", None, gaps=gaps)
+        opened = open_series(series, "series", None, gaps=gaps)
         if opened.lengths.max() == 1 and opened.X[0].shape[1] > 1:
             raise ValueError(
                 f"series has one row of {opened.X[0].shape[1]} values: one step. Time runs down the rows; expected an "
                 "array of shape (steps,) or (steps, dims). Pass series.T."
             )
-        many = opened.kind != "one"
         mean, scale = mean_and_scale(_without_gaps(opened.X), "series")
-        rows = open_exogenous(exogenous, opened.lengths, None, many)
+        rows = open_exogenous(exogenous, opened, None)
         exogenous_mean, exogenous_scale = mean_and_scale(np.concatenate(rows), "exogenous")
         names = [*(frame_columns(series) or []), *(frame_columns(exogenous) or [])]
         n_features = len(mean) + len(exogenous_mean)
         form = SeriesForm(
-            codec=ValueCodec(mean, scale, one_value, dtype),
+            codec=ValueCodec(mean, scale, opened.one_value, dtype),
             exogenous_mean=exogenous_mean,
             exogenous_scale=exogenous_scale,
-            many=many,
+            many=opened.kind != "one",
             names=names if len(names) == n_features > 1 else [],
+            calendars=opened.calendars,
         )
         return cls(opened.X, form.standardised(opened.X), standardised(rows, exogenous_mean, exogenous_scale), form)
 
@@ -123,13 +174,6 @@ def standardised(rows: Sequence[Array], mean: Array, scale: Array) -> list[Array
     return [(r - mean) / scale for r in rows]
 
 
-def time_index(series: object) -> object | None:
-    """Return the index of a pandas series or frame, of the first one in a list, or None."""
-    first = series[0] if isinstance(series, (list, tuple)) and series else series
-    index = getattr(first, "index", None)
-    return None if index is None or callable(index) else index
-
-
 def frame_columns(table: SequencesLike) -> list[str] | None:
     """Return the names of the columns of a data frame, or of the first one in a list; None for all else."""
     first = table[0] if isinstance(table, (list, tuple)) and len(table) else table
@@ -147,22 +191,32 @@ def _without_gaps(series: Sequence[Array]) -> Array:
     return np.where(gaps, np.nanmean(table, axis=0), table)
 
 
-def open_series(series: SequencesLike, name: str, dims: int | None, *, gaps: bool = False) -> tuple[Sequences, bool]:
-    """Return one series (steps,) or (steps, dims), or a list of such, as float64; and whether they are 1-D.
+def _is_list(series: object) -> bool:
+    """Return whether several series were given as a list."""
+    return isinstance(series, (list, tuple)) and any(np.ndim(s) > 0 for s in series)
 
-    gaps: whether NaN, for a missing value, is allowed.
+
+def open_series(
+    series: SequencesLike, name: str, dims: int | None, *, gaps: bool = False, dates: bool = True
+) -> OpenedSeries:
+    """Return one series (steps,) or (steps, dims), or a list of such, as float64, at the dates of their calendars.
+
+    gaps: whether NaN, for a missing value, is allowed; dates: whether rows are put at their dates.
     """
+    many = _is_list(series)
+    tables = list(cast("Sequence[ArrayLike]", series)) if many else [cast("ArrayLike", series)]
+    placed: list[tuple[Any, Calendar | None]] = [on_calendar(y, name) if dates else (y, None) for y in tables]
     try:
-        listed = list(series) if isinstance(series, (list, tuple)) else []
-        many = any(np.ndim(s) > 0 for s in listed)
-        arrays = listed if many else [cast("ArrayLike", series)]
-        one_value = all(np.ndim(y) == 1 for y in arrays)
-        columns = [np.asarray(y)[:, None] if np.ndim(y) == 1 else y for y in arrays]
+        one_value = all(np.ndim(y) == 1 for y, _ in placed)
+        columns = [np.asarray(y)[:, None] if np.ndim(y) == 1 else y for y, _ in placed]
         opened = open_sequences(columns if many else columns[0], None, dims, "this forecaster", gaps=gaps)
     except (TypeError, ValueError) as problem:
         kind = TypeError if isinstance(problem, TypeError) else ValueError
         raise kind(f"{name}: {problem}") from problem
-    return Sequences([x.astype(np.float64) for x in opened.X], opened.kind), one_value
+    X = [x.astype(np.float64) for x in opened.X]
+    labelled = [(None if c is None else y.index, c) for y, c in placed]
+    labels, calendars = zip(*(labelled if len(labelled) == len(X) else [(None, None)] * len(X)), strict=True)
+    return OpenedSeries(X, opened.kind, one_value=one_value, labels=labels, calendars=calendars)
 
 
 def check_steps_ahead(steps: object, *, updates: bool = True) -> None:
@@ -178,20 +232,46 @@ def check_steps_ahead(steps: object, *, updates: bool = True) -> None:
     check_integer("horizon", steps, 1)
 
 
-def open_exogenous(exogenous: SequencesLike, lengths: Array, width: int | None, many: bool) -> list[Array]:
-    """Return exogenous rows, one array (length, inputs) per series; without any, arrays with no columns."""
+def open_exogenous(exogenous: SequencesLike, series: OpenedSeries, width: int | None, steps: int = 0) -> list[Array]:
+    """Return exogenous rows, one array per series, for its rows and so many steps after them; without any, no columns.
+
+    Rows with dates are taken by the dates of the series.
+    """
+    lengths, many = series.lengths + steps, series.kind != "one"
     if exogenous is None:
         if width:
             raise ValueError(f"this forecaster was fitted with {width} exogenous inputs: give exogenous= for them too.")
         return [np.empty((n, 0)) for n in lengths]
     if width == 0:
         raise ValueError("exogenous is given, but this forecaster was fitted without. Leave it out, or fit with it.")
-    opened, _ = open_series(exogenous, "exogenous", width)
-    if (opened.kind != "one") != many or len(opened.X) != len(lengths):
-        kind = "one array" if opened.kind == "one" else f"a list of {len(opened.X)}"
+    listed = _is_list(exogenous) or np.ndim(exogenous) == 3  # type: ignore[arg-type]
+    tables = list(cast("Sequence[Any]", exogenous)) if listed else [exogenous]
+    if listed != many or len(tables) != len(lengths):
+        kind = f"a list of {len(tables)}" if listed else "one array"
         wanted = f"a list of {len(lengths)}" if many else "one array"
         raise ValueError(f"exogenous is {kind}; expected {wanted}, as the series were when fitting.")
+    each = zip(tables, series.labels, series.calendars, strict=True)
+    rows = [_at_dates(table, labels, calendar, steps) for table, labels, calendar in each]
+    opened = open_series(rows if many else rows[0], "exogenous", width, dates=False)
     for i, (e, n) in enumerate(zip(opened.X, lengths, strict=True)):
         if len(e) != n:
             raise ValueError(f"exogenous of series {i} has {len(e)} rows; expected {n}, one per step.")
     return opened.X
+
+
+def _at_dates(table: Any, labels: Any, calendar: Calendar | None, steps: int) -> Any:
+    """Return the rows of a table at the dates of a series and of so many steps after it; without dates, as it is."""
+    table, has_dates = rows_in_order(table, "exogenous")
+    if not has_dates or calendar is None or calendar.kind == "numbers" or (calendar.kind == "rows" and steps):
+        return table
+    wanted = labels.append(calendar.ahead(steps)) if steps else labels
+    try:
+        missing = wanted.difference(table.index)
+    except TypeError:  # one of them has a zone
+        missing = wanted
+    if len(missing):
+        raise ValueError(
+            f"exogenous has no row for {missing[0]}, a date of the series. Its dates must be those of the series and, "
+            "for a forecast, of the steps to come; or give it as an array, one row per step."
+        )
+    return table.reindex(wanted)

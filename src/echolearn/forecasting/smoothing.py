@@ -19,6 +19,7 @@ ALPHA_LOGITS = (-1.5, 1.5)  # logits of alpha from which the search begins
 START_LOGITS = {"beta": -2.0, "gamma1": -1.5, "gamma2": -1.5, "phi": 1.0, "rho": 0.0}  # logits of the other parameters
 PHI_RANGE = (0.8, 0.99)  # the range of phi
 MAX_ERRORS_PER_SEARCH = 8000  # about how many errors the search for parameters looks at
+MAX_LEARNED_CHANGES = 8.0  # typical changes from step to step: trend and season learn from no larger error
 LOGIT_PENALTY = 1e-3  # on the squared logits, against parameters that the series says nothing about
 
 
@@ -61,7 +62,7 @@ class Position:
 
 @dataclass(frozen=True, eq=False)
 class Smoothing:
-    """The members of one series: P (K, 6), logs (K,), trends (K,) as codes, their weights (K,), and the seasons."""
+    """The members of one series: P (K, 8), logs (K,), trends (K,) as codes, their weights (K,), and the seasons."""
 
     P: Array
     logs: Array
@@ -75,8 +76,8 @@ class Smoothing:
         m1, m2 = self.seasons
         scales = {log: to_scale(y, log) for log in {bool(v) for v in self.logs}}
         starts = [
-            start_of(scales[bool(log)], TRENDS[code], m1, m2 if second else 1)
-            for log, code, second in zip(self.logs, self.trends, self.second, strict=True)
+            start_of(scales[bool(log)], TRENDS[code], m1, m2 if second else 1, slope)
+            for log, code, second, slope in zip(self.logs, self.trends, self.second, self.P[:, 7], strict=True)
         ]
         L = np.array([[level, trend, 0.0] for level, trend, _, _ in starts])
         S1, S2 = (np.array([np.resize(start[i], m) for start in starts]) for i, m in ((2, m1), (3, m2)))
@@ -109,20 +110,26 @@ def filled(y: Array) -> Array:
     return y if known.all() else np.interp(np.arange(len(y)), np.flatnonzero(known), y[known])
 
 
+def detrended(y: Array, m: int) -> Array:
+    """Return a series less its moving average over one season, which continues as a line at both ends."""
+    window = np.full(m, 1.0 / m) if m % 2 else np.r_[0.5, np.ones(m - 1), 0.5] / m
+    trend = np.convolve(y, window, "valid")
+    lag, ends = min(m, len(trend) - 1), np.arange(1, (len(window) - 1) // 2 + 1)
+    before, after = (trend[lag] - trend[0]) / max(lag, 1), (trend[-1] - trend[-1 - lag]) / max(lag, 1)
+    return np.asarray(y - np.concatenate([trend[0] - before * ends[::-1], trend, trend[-1] + after * ends]))
+
+
 def seasonal_effects(y: Array, m: int) -> Array:
     """Return the mean deviation (m,) of each phase of the season from a moving average over one season."""
     if m <= 1 or len(y) < 2 * m:
         return np.zeros(max(m, 1))
-    window = np.full(m, 1.0 / m) if m % 2 else np.r_[0.5, np.ones(m - 1), 0.5] / m
-    trend = np.convolve(y, window, "valid")
-    first = (len(window) - 1) // 2
-    rest = y[first : first + len(trend)] - trend
-    effects = np.array([rest[(i - first) % m :: m].mean() for i in range(m)])
+    rest = detrended(y, m)
+    effects = np.array([rest[i::m].mean() for i in range(m)])
     return np.asarray(effects - effects.mean())
 
 
-def start_of(y: Array, trend: str, m1: int, m2: int) -> tuple[float, float, Array, Array]:
-    """Return level, trend and seasonal effects before the first value."""
+def start_of(y: Array, trend: str, m1: int, m2: int, slope: float | None = None) -> tuple[float, float, Array, Array]:
+    """Return level, trend and seasonal effects before the first value; slope: of "theta", None: half that of y."""
     y, n = filled(y), len(y)
     s2 = seasonal_effects(y[: 3 * m2], m2)
     early = n if m1 == 1 else min(n, max(4 * m1, 20))
@@ -131,7 +138,7 @@ def start_of(y: Array, trend: str, m1: int, m2: int) -> tuple[float, float, Arra
     if trend == "none":
         return float(rest[: max(3, m1)].mean()), 0.0, s1, s2
     if trend == "theta":
-        slope = _slope(rest)[0] / 2
+        slope = _slope(rest)[0] / 2 if slope is None else slope
         return float(rest[0] - slope), slope, s1, s2
     slope, level = _slope(rest[: max(8, 2 * m1)])
     return level - slope, slope, s1, s2
@@ -145,7 +152,7 @@ def _slope(y: Array) -> tuple[float, float]:
 
 
 def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> Array:
-    """Return the parameters (6,) with the least error of forecasts up to `horizon` (or one) steps ahead."""
+    """Return the parameters (8,) with the least error of forecasts up to `horizon` (or one) steps ahead."""
     z = to_scale(y, kind.log)
     m1, m2 = seasons[0], seasons[1] if kind.second else 1
     damped = kind.trend == "damped"
@@ -157,25 +164,33 @@ def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> 
     stride = max(1, (n - skip) * ahead // MAX_ERRORS_PER_SEARCH)
     start = start_of(z, kind.trend, m1, m2)
     spread = float(np.nanmean(np.diff(filled(z)) ** 2)) or 1.0
+    most = largest_learned_error(z)
 
     def error(x: Array) -> float:
-        mse = mean_squared_error(z, _parameters(names, x), *start, ahead, skip, stride)
+        mse = mean_squared_error(z, _parameters(names, x, (most, start[1])), *start, ahead, skip, stride)
         return float(np.log(mse / spread + 1e-12) + LOGIT_PENALTY * (x @ x) / np.sqrt(n))
 
     options = {"maxfev": 30 * (len(names) + 1), "xatol": 0.05, "fatol": 1e-3}
     starts = [np.array([alpha, *(START_LOGITS[name] for name in names[1:])]) for alpha in ALPHA_LOGITS]
     minima = [minimize(error, x, method="Nelder-Mead", options=options) for x in starts]
-    return _parameters(names, np.asarray(min(minima, key=lambda r: float(r.fun)).x))
+    return _parameters(names, np.asarray(min(minima, key=lambda r: float(r.fun)).x), (most, start[1]))
 
 
-def _parameters(names: list[str], x: Array) -> Array:
-    """Return (alpha, beta, gamma1, gamma2, phi, rho) from the logits of those that vary."""
+def largest_learned_error(z: Array) -> float:
+    """Return the largest error that trend and seasons learn from: some typical changes from step to step."""
+    change = np.abs(np.diff(z))
+    changes = change[change > 0]  # unknown ones are not
+    return MAX_LEARNED_CHANGES * float(np.median(changes)) if len(changes) else float(np.finfo(float).max)
+
+
+def _parameters(names: list[str], x: Array, given: tuple[float, float]) -> Array:
+    """Return (alpha, beta, gamma1, gamma2, phi, rho, *given) from the logits of those that vary."""
     p = dict(zip(names, (1 / (1 + np.exp(-np.clip(x, -30, 30)))).tolist(), strict=True))
     alpha = p["alpha"]
     phi = PHI_RANGE[0] + (PHI_RANGE[1] - PHI_RANGE[0]) * p["phi"] if "phi" in p else 1.0
     rest = 1 - alpha
     return np.array([alpha, alpha * p.get("beta", 0), rest * p.get("gamma1", 0), rest * p.get("gamma2", 0), phi,
-                     0.99 * p.get("rho", 0)])  # fmt: skip
+                     0.99 * p.get("rho", 0), *given])  # fmt: skip
 
 
 def forecast_ahead(members: Smoothing, position: Position, steps: int) -> Array:

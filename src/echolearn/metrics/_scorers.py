@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, Tags, get_tags
 
-from echolearn.sequences.opening import open_sequences
+from echolearn.sequences.layouts import LAYOUTS, choose_layout, turned
+from echolearn.sequences.opening import open_sequences, unpack
 from echolearn.sequences.targets import concatenate_targets, open_targets
 from echolearn.validation import Answers, Array, SequencesLike, check_integer, check_name
 
@@ -169,6 +170,24 @@ class _Joining:
         return get_tags(self._estimator)
 
 
+def _reader(estimator: BaseEstimator) -> BaseEstimator:
+    """Return what reads X: an estimator, or the last step of a Pipeline in which nothing comes before it."""
+    if not isinstance(estimator, Pipeline) or any(
+        step not in (None, "passthrough") for _, step in estimator.steps[:-1]
+    ):
+        return estimator  # other steps have no layout: they read time first
+    return estimator.steps[-1][1]
+
+
+def reading_time_first(estimator: BaseEstimator, X: SequencesLike, y: SequencesLike) -> tuple[BaseEstimator, str]:
+    """Return a copy that reads sequences with time first, and the layout of X, as a fit of the estimator reads it."""
+    copy, layout = clone(estimator), getattr(_reader(estimator), "layout", None)
+    if layout not in LAYOUTS:
+        return copy, "time_first"  # there is none, or the first fit refuses it
+    _reader(copy).set_params(layout="time_first")
+    return copy, choose_layout(unpack(X), y, layout, series=getattr(_reader(estimator), "per_series", False))
+
+
 def _missing(true: Array) -> Array:
     """Return whether each target is missing: NaN in values (of any output), NaN or None among labels."""
     if true.dtype.kind == "O":
@@ -202,7 +221,7 @@ class Scorer:
     def __call__(
         self, estimator: BaseEstimator, X: SequencesLike, y: SequencesLike, *, sample_weight: object = None
     ) -> float:
-        sequences = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
+        sequences = open_sequences(X, gaps=True, layout=getattr(_reader(estimator), "layout_", "time_first"))
         entries, per_step = open_targets(y, sequences, missing=True)
         true = concatenate_targets(entries, per_step)
         counts = _counted(estimator, X, true, sequences.lengths if per_step else None)
@@ -314,7 +333,8 @@ def cross_val_predict(
     >>> int(confusion_matrix(*joined(y, answers)).sum()) == sum(map(len, X))
     True
     """
-    sequences = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
+    copy, layout = reading_time_first(estimator, X, y)
+    sequences = open_sequences(X, gaps=True, layout=layout)
     entries, per_step = open_targets(y, sequences, missing=True)
     if sequences.kind == "one":
         raise ValueError("X is one sequence, which has no folds of sequences; use sklearn.model_selection's function.")
@@ -322,7 +342,7 @@ def cross_val_predict(
     folds = model_selection.check_cv(cv, by_label, classifier=not per_step and is_classifier(estimator))
     answers: list[Array | None] = [None] * len(sequences.X)
     for train, test in folds.split(np.zeros(len(sequences.X)), by_label, groups):
-        fitted = clone(estimator).fit([sequences.X[i] for i in train], [entries[i] for i in train])
+        fitted = clone(copy).fit([sequences.X[i] for i in train], [entries[i] for i in train])
         for i, answer in zip(test, getattr(fitted, method)([sequences.X[i] for i in test]), strict=True):
             if answers[i] is not None:
                 raise ValueError(f"cv puts sequence {i} into two test parts; expected one for each sequence.")
@@ -381,13 +401,15 @@ def permutation_importance(
     >>> int(permutation_importance(esn, X, y, random_state=0).importances_mean.argmax())
     1
     """
-    sequences = open_sequences(X, gaps=True, layout=getattr(estimator, "layout_", "time_first"))
+    layout = getattr(_reader(estimator), "layout_", "time_first")
+    sequences = open_sequences(X, gaps=True, layout=layout)
     check_integer("n_repeats", n_repeats, 1)
     measure = None if scoring is None else scorer(scoring)
 
     def score(frames: Array) -> float:
         inputs = sequences.in_given_form(np.split(frames, np.cumsum(sequences.lengths)[:-1]))
-        return float(estimator.score(inputs, y) if measure is None else measure(estimator, inputs, y))
+        given = cast("Answers", turned(inputs)) if layout == "channels_first" else inputs
+        return float(estimator.score(given, y) if measure is None else measure(estimator, given, y))
 
     frames, rng = np.concatenate(sequences.X), np.random.default_rng(random_state)
     importances = np.empty((frames.shape[1], n_repeats))

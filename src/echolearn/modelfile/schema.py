@@ -84,12 +84,15 @@ TENSORS: dict[str, Tensor] = {
     "last_value": Tensor(("series", "n_out"), gaps=True),
     "residuals": Tensor(("residuals", "n_out")),
     "direct.D": Tensor(("M", "outputs")),
-    "direct.errors": Tensor(("origins", "outputs"), gaps=True),
-    "direct.members": Tensor(("members", "thirteen")),
+    "direct.errors": Tensor(("errors",), gaps=True),
+    "direct.members": Tensor(("members", "fifteen")),
     "direct.seasonal": Tensor(("seasonal",)),
-    "direct.counts": Tensor(("series columns", "five"), ("I64",)),
+    "direct.counts": Tensor(("series columns", "six"), ("I64",)),
     "direct.columns": Tensor(("series columns", "six")),
-    "direct.spread": Tensor(("series columns", "horizon")),
+    "direct.spread": Tensor(("outputs",)),
+    "direct.sizes": Tensor(("series", "two"), ("I64",)),
+    "direct.models": Tensor(("series", "three")),
+    "direct.scale": Tensor(("series", "n_out")),
     "direct.effects": Tensor(("series columns", "inputs")),
     "direct.states": Tensor(("series", "N")),
     "direct.inputs": Tensor(("series", "n_in")),
@@ -107,7 +110,7 @@ LAYER_TENSORS = {
     "W_out": ("C", "C"),
     "b_out": ("C",),
 }
-FIXED_LENGTHS = {"thirteen": 13, "six": 6, "five": 5}
+FIXED_LENGTHS = {"two": 2, "three": 3, "six": 6, "fifteen": 15}
 
 
 def named(*prefixes: str) -> frozenset[str]:

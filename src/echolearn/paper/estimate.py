@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from echolearn.display.facts import counted
 from echolearn.estimators import DeepESNClassifier
 from echolearn.execution.memory import available_memory
 from echolearn.execution.threads import thread_count
@@ -88,7 +89,9 @@ def memory_text(cost: Cost) -> str:
 
 def estimate_lines(every: str, table: Sequence[str], summary: str, refused: str) -> str:
     """Return the lines of an estimate; the last one explains the marks of `memory_text`, where there are any."""
-    title = f"estimated time and memory of every {every}, on {thread_count()} threads with nothing else running:"
+    title = (
+        f"estimated time and memory of every {every}, on {counted(thread_count(), 'thread')} with nothing else running:"
+    )
     lines = [title, *table, summary]
     if any("GB!" in line for line in table):
         free = (available_memory() or 0.0) / 1e9

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echolearn import __version__
-from echolearn.estimators import DeepESNClassifier, ESNClassifier
+from echolearn.estimators import DeepESNClassifier, DeepESNRegressor, ESNClassifier, ESNRegressor
 from echolearn.execution.threads import thread_count
 from echolearn.fitting.depth import epochs_for
 from echolearn.fitting.parameters import flat_settings
@@ -60,9 +60,9 @@ class FitResult(MeasuredFit):
     spectral_radius: float
 
 
-def planned_epochs(estimator: StateClassifier, sequences: int) -> int:
+def planned_epochs(estimator: StateClassifier | ESNRegressor | DeepESNRegressor, sequences: int) -> int:
     """Return how many epochs a fit on this many sequences takes at most."""
-    if isinstance(estimator, DeepESNClassifier):
+    if isinstance(estimator, (DeepESNClassifier, DeepESNRegressor)):
         return epochs_for(flat_settings(estimator), sequences)
     settings = NetworkSettings.of(flat_settings(estimator))
     return 0 if settings.learn == "none" else settings.epochs_for(sequences)

@@ -268,7 +268,7 @@ def arrange(given: Unpacked, layout: str, lengths: ArrayLike | None, n_features:
         if layout == "rows":
             data, form = _rows(data, form)
         elif layout == "channels_first" and not given.table:
-            data = _turned(data)
+            data = turned(data)
         elif (series := flat_series(data)) is not None:
             data = _columns_or_steps(series, as_steps=n_features != 1 and not isinstance(form, DictForm))
     return _without_padding(data, form, lengths)
@@ -288,8 +288,8 @@ def _columns_or_steps(series: list[Array], *, as_steps: bool) -> object:
     return [x[:, None] for x in series]
 
 
-def _turned(data: object) -> object:
-    """Return sequences (channels, steps) as (steps, channels)."""
+def turned(data: object) -> object:
+    """Return sequences (channels, steps) as (steps, channels), or the other way round."""
     if isinstance(data, np.ndarray):
         return np.swapaxes(data, -1, -2) if data.ndim in (2, 3) else data
     if isinstance(data, list):

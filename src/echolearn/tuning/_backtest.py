@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from echolearn.display.figures import prepared_axes
-from echolearn.forecasting.seasons import find_seasons, seasons_of_index
+from echolearn.forecasting.calendar import on_calendar
+from echolearn.forecasting.seasons import find_seasons
 from echolearn.validation import Array, SequencesLike, check_integer
 
 if TYPE_CHECKING:
@@ -104,14 +105,15 @@ def backtest(
     step: int | None = None,
     season: int | None = None,
     coverages: Sequence[float] = COVERAGES,
+    refit_every: int = 1,
 ) -> Backtest:
     """Forecast a series from rolling origins, each time with only the values before it, and measure the errors.
 
     Parameters
     ----------
     model : ESNForecaster, other forecaster with `fit(series)` and `predict(steps)`, or callable
-        The forecaster, which is cloned and fitted anew at every origin. A callable takes the known values and the
-        horizon and returns the forecast; use one to compare with another library.
+        The forecaster, which is cloned and fitted anew at every origin (see `refit_every`). A callable takes the known
+        values and the horizon and returns the forecast; use one to compare with another library.
     series : array of shape (n_steps,), pandas Series, or list of such
         One series or several. NaN is a missing value, which is not scored.
     horizon : int
@@ -126,12 +128,16 @@ def backtest(
         `ESNForecaster` finds.
     coverages : list of float, default=(0.8, 0.95)
         The coverages of the intervals that are scored, if the model has the method `forecast_interval`.
+    refit_every : int, default=1
+        The number of origins after which the model is fitted anew. At the origins between, it only takes in the values
+        since the last one (`update`): faster, and how a model is used that is fitted now and then.
 
     Returns
     -------
     Backtest
         The forecasts from every origin, and the scores of the model beside those of three baselines: the last value,
-        the last season and the mean. It has a table (`to_frame`) and a plot (`plot`).
+        the last season and the mean. It has a table (`to_frame`) and a plot (`plot`). A forecast that is not finite
+        has infinite errors, and so has the mean over the origins.
 
     Examples
     --------
@@ -144,20 +150,27 @@ def backtest(
     True
     """
     check_integer("horizon", horizon, 1)
+    check_integer("refit_every", refit_every, 1)
+    if refit_every > 1 and not hasattr(model, "update"):
+        raise ValueError(f"refit_every={refit_every}, but the model has no method `update`. Use refit_every=1.")
     several = isinstance(series, (list, tuple)) and any(np.ndim(s) > 0 for s in series)
     found = []
     for number, one in enumerate(cast("Sequence[ArrayLike]", series) if several else [series]):
-        values = np.asarray(one, dtype=np.float64)
+        table, calendar = on_calendar(one, "series")
+        values = np.asarray(table, dtype=np.float64)
         if values.ndim != 1:
             raise ValueError(
                 f"series has shape {values.shape}; expected one column (n_steps,). Pass its columns as a list."
             )
-        index = getattr(one, "index", None)
-        announced = None if index is None or callable(index) else seasons_of_index(index)
-        m = season or find_seasons(values, announced)[0]
-        for known in _origins(len(values), horizon, origins, step):
-            rows = getattr(one, "iloc", values)  # a series of pandas keeps its index
-            found.append(_from_origin(model, rows[:known], values, (number, known, horizon, m), coverages))
+        m = season or find_seasons(values, calendar.seasons if calendar else ())[0]
+        rows, before, fitted = getattr(table, "iloc", values), 0, model  # a series of pandas keeps its index
+        for count, known in enumerate(_origins(len(values), horizon, origins, step)):
+            if count % refit_every:
+                cast("Any", fitted).update(rows[before:known])
+            elif hasattr(model, "fit"):
+                fitted = clone(model).fit(rows[:known])
+            before = known
+            found.append(_from_origin(fitted, rows[:known], values, (number, known, horizon, m), coverages))
     return Backtest(found)
 
 
@@ -177,15 +190,17 @@ def _origins(n: int, horizon: int, origins: int | Sequence[int], step: int | Non
 
 
 def _from_origin(
-    model: object, past: object, values: Array, where: tuple[int, int, int, int], coverages: Sequence[float]
+    fitted: object, past: object, values: Array, where: tuple[int, int, int, int], coverages: Sequence[float]
 ) -> Origin:
-    """Return the forecasts from one origin; where: number of the series, known values, horizon, season."""
+    """Return the forecasts of a fitted model, or a callable, from one origin.
+
+    where: number of the series, known values, horizon, season.
+    """
     number, known, horizon, m = where
     history, truth = values[:known], values[known : known + horizon]
     bounds: dict[float, tuple[Array, Array]] = {}
     score = None
-    if hasattr(model, "fit"):
-        fitted = clone(model).fit(past)
+    if hasattr(fitted, "predict"):
         forecast = np.asarray(fitted.predict(horizon), dtype=np.float64).reshape(horizon)
         if hasattr(fitted, "forecast_interval"):
             for coverage in coverages:
@@ -194,7 +209,7 @@ def _from_origin(
         if hasattr(fitted, "forecast_paths"):
             score = crps(truth, np.asarray(fitted.forecast_paths(horizon, PATHS_PER_CRPS)))
     else:
-        method = cast("Callable[[object, int], ArrayLike]", model)
+        method = cast("Callable[[object, int], ArrayLike]", fitted)
         forecast = np.asarray(method(past, horizon), dtype=np.float64).reshape(horizon)
     known_values = history[~np.isnan(history)]
     lag = m if known >= m else 1
@@ -218,12 +233,13 @@ def _carried(y: Array) -> Array:
 def _measures(origin: Origin, name: str) -> dict[str, float]:
     truth, forecast = origin.truth, origin.forecasts[name]
     scale = seasonal_scale(origin.past, origin.season)
-    point = float(np.nanmean(np.abs(truth - forecast)))
+    errors = _errors(truth, forecast)
+    point = float(np.nanmean(errors))
     score = origin.crps if name == "model" and origin.crps is not None else point
     return {
         "MASE": point / scale,
         "sMAPE": smape(truth, forecast),
-        "RMSSE": float(np.sqrt(np.nanmean((truth - forecast) ** 2)) / seasonal_scale(origin.past, origin.season, 2)),
+        "RMSSE": float(np.sqrt(np.nanmean(errors**2)) / seasonal_scale(origin.past, origin.season, 2)),
         "CRPS": score / scale,
     }
 
@@ -234,9 +250,15 @@ def _inside(origin: Origin, coverage: float) -> float:
     return float(((origin.truth >= lower) & (origin.truth <= upper))[is_known].mean())
 
 
+def _errors(truth: Array, forecast: Array) -> Array:
+    """Return absolute errors: NaN where the truth is not known, infinite where the forecast is not finite."""
+    return np.where(np.isnan(truth), np.nan, np.abs(truth - np.where(np.isfinite(forecast), forecast, np.inf)))
+
+
 def _mean(values: Sequence[float]) -> float:
-    finite = [v for v in values if np.isfinite(v)]
-    return float(np.mean(finite)) if finite else float("nan")
+    """Return the mean over the origins that have a measure: of constant values there is no scale."""
+    known = [v for v in values if not np.isnan(v)]
+    return float(np.mean(known)) if known else float("nan")
 
 
 # Errors of forecasts that can be compared between series
@@ -253,11 +275,10 @@ def seasonal_scale(known: Array, season: int, power: int = 1) -> float:
 
 
 def smape(truth: Array, forecast: Array) -> float:
-    """Return the symmetric mean absolute percentage error, 0 to 200."""
-    size = np.abs(truth) + np.abs(forecast)
+    """Return the symmetric mean absolute percentage error, 0 to 200; infinite if a forecast is not finite."""
+    size, errors = np.abs(truth) + np.abs(forecast), _errors(truth, forecast)
     with np.errstate(invalid="ignore", divide="ignore"):
-        shares = np.where(size > 0, 200 * np.abs(truth - forecast) / size, 0.0)
-    return float(np.nanmean(np.where(np.isnan(truth), np.nan, shares)))
+        return float(np.nanmean(np.where(errors > 0, 200 * errors / np.where(np.isinf(errors), 1.0, size), errors)))
 
 
 def crps(truth: Array, paths: Array) -> float:
@@ -266,6 +287,8 @@ def crps(truth: Array, paths: Array) -> float:
     E|X - y| - E|X - X'| / 2, the second mean over all pairs by their order; of one path it is the absolute error.
     """
     n = len(paths)
+    if not np.isfinite(paths).all():
+        return float("inf")
     ordered = np.sort(paths, axis=0)
     weights = (2 * np.arange(1, n + 1) - n - 1).reshape(-1, *[1] * truth.ndim)
     spread = (weights * ordered).sum(axis=0) / n**2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +21,9 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
 from echolearn.display.progress import Bar, clock, show_line
+from echolearn.metrics._scorers import reading_time_first
 from echolearn.sequences.dataset import Dataset
-from echolearn.sequences.layouts import LAYOUTS, choose_layout
-from echolearn.sequences.opening import open_sequences, unpack
+from echolearn.sequences.opening import open_sequences
 from echolearn.sequences.targets import open_targets
 from echolearn.tuning._backtest import backtest
 from echolearn.tuning._results import Settings, Trial, Tuning
@@ -102,7 +104,7 @@ def tune(
         `echolearn.metrics.scorer("f1_macro")`. None takes `estimator.score`.
     storage : str or Path, default None
         An SQLite file that holds every finished trial. The same call resumes the search from there; other data,
-        settings or another space are refused. None keeps trials in memory only.
+        settings, folds, another space or scorer are refused. None keeps trials in memory only.
     refit : bool, default True
         Whether to fit the estimator with the best settings on all of `X` and `y` at the end.
     random_state : int, default 0
@@ -146,9 +148,8 @@ def tune(
     if y is None:
         held_out, score = _by_origins(estimator, X, folds)
     else:
-        layout = _layout_of(estimator, (X, y))
-        if layout != "time_first" and validation is None:  # the folds are lists of sequences with time first
-            tried = _with_settings(estimator, {"layout": "time_first"})
+        folded, layout = reading_time_first(estimator, X, y)
+        tried = folded if validation is None else estimator  # folds are lists of sequences with time first
         held_out, score = _by_splits(
             estimator, (X, y), layout, validation=validation, folds=folds, random_state=random_state, scoring=scoring
         )
@@ -209,8 +210,8 @@ def _by_splits(
     splits = _splits(estimator, data, layout, validation=validation, folds=folds, random_state=random_state)
     description = {
         "data": _fingerprint(data, layout),
-        "held out": f"{folds} folds" if validation is None else _fingerprint(validation, layout),
-        "scoring": repr(scoring) if hasattr(scoring, "name") else getattr(scoring, "__qualname__", None),
+        "held out": f"{folds} folds of seed {random_state}" if validation is None else _fingerprint(validation, layout),
+        "scoring": _described(scoring),
     }
     return description, partial(_score, splits=splits, scoring=scoring)
 
@@ -237,18 +238,24 @@ def _check_arguments(
 
 
 def _described(value: object) -> str:
-    """Return a parameter as text, by which a resumed search recognises it: of a reservoir, all that it holds."""
-    if not is_dataclass(value):
-        return repr(value)
-    return repr({field.name: getattr(value, field.name) for field in fields(value)})
+    """Return a parameter as text, by which a resumed search recognises it.
 
-
-def _layout_of(estimator: BaseEstimator, data: Part) -> str:
-    """Return which axis of X is time, as a fit of the estimator reads it. A Pipeline reads time first."""
-    layout = getattr(estimator, "layout", None)
-    if layout not in LAYOUTS:
-        return "time_first"  # there is none, or the first fit refuses it
-    return choose_layout(unpack(data[0]), data[1], layout, series=answers_per_series(estimator))
+    Of a reservoir or a scorer, all that it holds; of a function, its name and what it does, since all lambdas have one
+    name. An address in memory says nothing."""
+    if is_dataclass(value):
+        return repr({field.name: _described(getattr(value, field.name)) for field in fields(value)})
+    if isinstance(value, partial):
+        return f"partial of {[_described(part) for part in (value.func, *value.args, *value.keywords.items())]}"
+    if isinstance(value, (tuple, list)):
+        return repr([_described(part) for part in value])
+    if isinstance(value, FunctionType):
+        held = [cell.cell_contents for cell in value.__closure__ or ()]
+        inside = [v if isinstance(v, CONSTANT_TYPES) else type(v) for v in held]  # others may change from call to call
+        return f"{value.__module__}.{value.__qualname__} {_described(value.__code__)} {_described(inside)}"
+    if isinstance(value, CodeType):
+        text = f"{value.co_code!r} {value.co_names} {_described(value.co_consts)}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def _stops_early(estimator: BaseEstimator) -> bool:
@@ -373,6 +380,7 @@ class _Progress(Bar):
 
 
 FINISHED_STATES = ("COMPLETE", "PRUNED")
+CONSTANT_TYPES = (bool, int, float, str, bytes, tuple, partial, FunctionType, type(None))
 STEPS_PER_FOLD = 100_000  # Optuna knows one kind of step: epoch e of fold f is step STEPS_PER_FOLD * f + e
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 
-from echolearn.estimators import DeepESNClassifier, DeepESNRegressor, SeriesClassifier, SeriesRegressor
+from echolearn.estimators import DeepESNClassifier, DeepESNRegressor
 from echolearn.training.optimizers import default_step_size
 from echolearn.validation import check_name
 
@@ -41,7 +41,7 @@ def pipeline_prefix(estimator: BaseEstimator) -> str:
 
 def answers_per_series(estimator: BaseEstimator) -> bool:
     """Return whether an estimator, or the last step of a Pipeline, learns one target per series."""
-    return isinstance(_last_step(estimator), (SeriesClassifier, SeriesRegressor))
+    return bool(getattr(_last_step(estimator), "per_series", False))
 
 
 def _last_step(estimator: BaseEstimator) -> BaseEstimator:
