@@ -137,10 +137,10 @@ def test_the_first_epoch_of_case_1_is_that_of_case_2():
 
 def test_case_1_holds_the_readout_of_the_epoch_before_and_makes_one_pass(monkeypatch):
     passes, used = [], []
-    real_collect, real_observe, real_gradient = trackers.collect, module.observe_sequences, module.batch_gradient
+    real_collect, real_observe, real_gradient = trackers.collect, module.observe, module.batch_gradient
     monkeypatch.setattr(trackers, "collect", lambda *a: (passes.append("statistics"), real_collect(*a))[1])
     monkeypatch.setattr(module, "whole_groups", lambda data, N: data.frames)
-    monkeypatch.setattr(module, "observe_sequences", lambda *a: (passes.append("gradient"), real_observe(*a))[1])
+    monkeypatch.setattr(module, "observe", lambda *a: (passes.append("gradient"), real_observe(*a))[1])
     monkeypatch.setattr(
         module, "batch_gradient", lambda r, t, g, U, *a, **k: (used.append(U), real_gradient(r, t, g, U, *a, **k))[1]
     )
