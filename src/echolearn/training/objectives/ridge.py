@@ -7,7 +7,7 @@ weights, Case 1 at an older one; a readout tracker (`readout.trackers`, `readout
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -147,7 +147,8 @@ class RidgeObjective:
         U, with_statistics = tracker.gradient_readout(), tracker.with_statistics
 
         def of_seen(seen: Observation) -> BatchGradient:
-            return batch_gradient(reservoir, task, gradient, U, seen, with_statistics=with_statistics)
+            now = replace(task, washout=seen.view.washout)
+            return batch_gradient(reservoir, now, gradient, U, seen, with_statistics=with_statistics)
 
         # No error passes from one block of a look-back to another, so that time may be cut between them.
         whole = task.lookback is None or task.needs_whole_sequences(reservoir)
