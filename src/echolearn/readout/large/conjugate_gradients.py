@@ -141,7 +141,7 @@ class _Chunk(NamedTuple):
         return np.vstack([self.H.T @ (self.scale * Y), self.X.T @ Y, constant])
 
 
-def _stream_chunks(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Iterator[_Chunk]:
+def stream_chunks(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Iterator[_Chunk]:
     """Yield the chunks of a batch, float32 states as whole numbers of at most 16 bits.
 
     Rounding to 1/32,767 of the largest state of a chunk acts like a ridge of about 3e-10 of the mean diagonal of G.
@@ -177,7 +177,7 @@ class _Passes:
         return alone and free is not None and needed <= MAX_KEPT_MEMORY_SHARE * free
 
     def _small_chunks(self, data: Dataset, which: Array) -> list[_Chunk]:
-        chunks = _stream_chunks(self.reservoir, self.view, data.batch(which))
+        chunks = stream_chunks(self.reservoir, self.view, data.batch(which))
         return [c._replace(H=c.H.astype(np.int16 if c.H.dtype == np.float32 else c.H.dtype)) for c in chunks]
 
     def sum(self, function: Callable[[_Chunk], Array]) -> Array:
@@ -185,7 +185,7 @@ class _Passes:
         reservoir, view, dtype = self.reservoir, self.view, self.data.dtype
 
         def sum_of_group(data: Dataset, which: Array) -> Array:
-            return sum_of_chunks(_stream_chunks(reservoir, view, data.batch(which)))
+            return sum_of_chunks(stream_chunks(reservoir, view, data.batch(which)))
 
         def sum_of_kept(chunks: list[_Chunk]) -> Array:
             room = np.empty((max(len(c.H) for c in chunks), chunks[0].H.shape[1]), dtype)
