@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -215,16 +216,17 @@ def solve_iteratively(
     sketch: Sketch,
     *,
     U: Array | None = None,
+    iterations: int | None = None,
     say: Callable[[str], object] = lambda text: None,
     checkpoint: Checkpoint | None = None,
 ) -> Array:
-    """Return U of all the data, in one pass for H_c'T and one for every iteration.
+    """Return U of all the data, started from the given U or from 0, in one pass for R and one for every iteration.
 
-    The columns of a given U are the directions of the first iteration: they give the best U C with a matrix C, which is
-    no worse than U, nor than 0. say: called with a line of text about every pass. With a checkpoint, the progress is
-    kept between passes, and a solution that was interrupted resumes from it.
+    say: called with a line of text about every pass. With a checkpoint, the progress is kept between passes, and a
+    solution that was interrupted resumes from it.
     """
     inverse, passes, intercept, n_out = sketch.inverse(mu), _Passes(reservoir, data, view), view.intercept, data.n_out
+    U_0 = np.zeros((view.rows(reservoir), n_out)) if U is None else U.astype(np.float64)
 
     def product(D: Array) -> Array:
         say("ridge readout: one more pass over the data ...")
@@ -232,23 +234,25 @@ def solve_iteratively(
         return passes.sum(lambda c: c.transpose_times(weighted(c.times(D), c.w), intercept=intercept))
 
     def pull(c: _Chunk) -> Array:
-        """Return H_c'T, and below it a row with the sums of squares of T."""
-        T = -residual(np.zeros((len(c.T), n_out), c.H.dtype), c.T)
-        weighted_T = weighted(T, c.w)
-        return np.vstack([c.transpose_times(weighted_T, intercept=intercept), column_dots(T, weighted_T)])
+        """Return H_c'(T - H_c U_0), and below it a row with the sums of squares of T - H_c U_0."""
+        Y = np.zeros((len(c.T), n_out), c.H.dtype) if U is None else c.times(U_0.astype(data.dtype))
+        R = -residual(Y, c.T)
+        weighted_R = weighted(R, c.w)
+        return np.vstack([c.transpose_times(weighted_R, intercept=intercept), column_dots(R, weighted_R)])
 
     def start() -> Progress:
         first = passes.sum(pull)
         refuse_infinite(first)
-        R = first[:-1]
-        return Progress(np.zeros_like(R), R, inverse(R) if U is None else U.astype(np.float64), float(first[-1].sum()))
+        R = first[:-1] - penalised(U_0, mu)
+        return Progress(U_0, R, inverse(R), float(first[-1].sum() + np.vdot(U_0, penalised(U_0, mu))))
 
     if checkpoint is None:
-        at = conjugate_gradients(product, start(), inverse, mu)
+        at = conjugate_gradients(product, start(), inverse, mu, iterations=iterations)
     else:
         owner = weights_fingerprint(reservoir.weights(), (view, mu))
         at = _resume(checkpoint, owner, (view.rows(reservoir), data.n_out)) or start()
-        at = conjugate_gradients(product, at, inverse, mu, pause=lambda at: _keep(checkpoint, owner, at))
+        keep = partial(_keep, checkpoint, owner)
+        at = conjugate_gradients(product, at, inverse, mu, iterations=iterations, pause=keep)
     say(f"ridge readout: error {at.E / sketch.n:.4f} after {at.count} conjugate gradients")
     return at.U
 
