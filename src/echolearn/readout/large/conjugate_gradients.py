@@ -158,6 +158,12 @@ def stream_chunks(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Iter
         yield _Chunk(H, scale, seen.X, seen.T, seen.w)
 
 
+def may_be_kept(frames: int, N: int, itemsize: int) -> bool:
+    """Return whether so many states, of so many bytes each before they are rounded, fit into a share of free memory."""
+    free = available_memory()
+    return free is not None and frames * N * (2 if itemsize == 4 else itemsize) <= MAX_KEPT_MEMORY_SHARE * free
+
+
 class _Passes:
     """Passes over the states of all the data. The first one keeps them where there is room; others compute them again.
 
@@ -167,15 +173,9 @@ class _Passes:
     def __init__(self, reservoir: Reservoir, data: Dataset, view: ReadoutView):
         self.reservoir, self.data, self.view = reservoir, data, view
         self.groups = list(group_sequences(data.lengths, MAX_FRAMES_PER_PASS))
-        self.kept = data.executor.keep(data, self._small_chunks, self.groups) if self._may_keep() else None
-
-    def _may_keep(self) -> bool:
-        """Return whether the states take a small enough share of the free memory, and nothing else decides on it."""
-        bytes_each = 2 if self.data.dtype == np.float32 else self.data.dtype.itemsize
-        free = available_memory()
-        needed = self.data.frames * self.reservoir.N * bytes_each
-        alone = self.data.executor is LOCAL and not on_worker_thread()
-        return alone and free is not None and needed <= MAX_KEPT_MEMORY_SHARE * free
+        alone = data.executor is LOCAL and not on_worker_thread()  # nothing else counts on the same memory
+        keeps = alone and may_be_kept(data.frames, reservoir.N, data.dtype.itemsize)
+        self.kept = data.executor.keep(data, self._small_chunks, self.groups) if keeps else None
 
     def _small_chunks(self, data: Dataset, which: Array) -> list[_Chunk]:
         chunks = stream_chunks(self.reservoir, self.view, data.batch(which))

@@ -55,7 +55,7 @@ class Sketch:
         root = None if w is None else np.sqrt(w)
         C = linalg.lstsq(weighted(H, root), weighted(R, root))[0].astype(np.float64)
         D = V @ C[:-1]
-        return U - np.vstack([D, C[-1] - self.mean @ D])
+        return np.asarray(U - np.vstack([D, C[-1] - self.mean @ D]))
 
     def inverse(self, mu: float) -> Operator:
         """Return the function R (M, n_out) -> (G + mu I)^-1 R, with the intercept not penalised.

@@ -38,9 +38,9 @@ def solve_from_sample(
     *,
     U: Array | None = None,
 ) -> Array:
-    """Return U of all the data, with a sketch from a sample of the same data; U: that of other weights, if there is one.
+    """Return U of all the data, with a sketch from a sample of the same data; U: that of other weights, if known.
 
-    On the way from a U of other weights, which the sample has corrected, half of the iterations do.
+    From a U of other weights that the sample has corrected, half of the iterations lead as far as all of them from 0.
     """
     rows = sample_rows(reservoir, data, view, rng)
     sketch = make_sketch(rows[0], view.target_count(data), w=rows[2])
