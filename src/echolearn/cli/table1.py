@@ -94,7 +94,8 @@ def table1(
         if estimate:
             return
         for one in plans:
-            with RunLines(stderr(), TABLE1_WORDING) as display:
-                table = experiment.run(corpus, one, out, display, force=force and one is plans[0])
+            again = one is not plans[0]
+            with RunLines(stderr(), TABLE1_WORDING, known=corpus.notes if again else ()) as display:
+                table = experiment.run(corpus, one, out, display, force=force and not again)
             click.echo(plain_text(table))
             click.echo(f"written: {one.folder(out) / 'report.html'}, table1.md, table1.csv, table1.json")
