@@ -1,8 +1,9 @@
-"""Table 1 on synthetic speech and on AN4, as benchmarks/frozen/table1.toml says.
+"""Table 1 on synthetic speech and on AN4, with the settings of benchmarks/frozen/table1.toml.
 
     python benchmarks/paper_table.py synthetic
     python benchmarks/paper_table.py an4 --data an4_states.npz [--units 100,500] [--seeds 1]
-    python benchmarks/paper_table.py large --units 10000
+    python benchmarks/paper_table.py paper --data an4_states.npz --units 10000
+    python benchmarks/paper_table.py printed --data an4_states.npz
 
 Every row is one run of `echolearn table1` into runs/table1_NAME/UNITS, first with one seed of every column, then with
 all seeds; the same command resumes a run that was stopped. After each run results/table1_NAME.json holds the row, with
@@ -30,11 +31,11 @@ OF_CORPUS = ("synthetic", "digest", "frames", "states", "speakers", "notes")  # 
 
 
 def read_plan(name):
-    """Return the corpus, frames, columns and rows that table1.toml gives a name."""
+    """Return the corpus, frames, columns, further options and rows that table1.toml gives a name."""
     plans = tomllib.loads(FROZEN.read_text(encoding="utf-8"))
     if name not in plans:
         raise SystemExit(f"{name}: expected one of {', '.join(plans)}")
-    return {"columns": "all", "frames": None, **plans[name]}
+    return {"columns": "all", "frames": None, "options": [], **plans[name]}
 
 
 def require_settled(plan, data):
@@ -51,7 +52,7 @@ def command_of(plan, row, seeds, data=None):
     words = ["table1", "--corpus", f"features:{data}" if features else plan["corpus"]]
     words += [] if plan["frames"] is None else ["--frames", str(plan["frames"])]
     words += ["--units", str(row["units"]), "--epochs", str(row["epochs"]), "--seeds", str(seeds)]
-    return [*words, "--columns", plan["columns"]]
+    return [*words, "--columns", plan["columns"], *plan["options"]]
 
 
 def defaults():
@@ -117,7 +118,7 @@ def add_row(name, row, table, data):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="which rows of benchmarks/frozen/table1.toml: synthetic, an4 or large")
+    parser.add_argument("name", help="which rows of benchmarks/frozen/table1.toml: synthetic, an4, paper or printed")
     parser.add_argument("--data", help="path of an4_states.npz")
     parser.add_argument("--units", help="only these rows, such as 100,500")
     parser.add_argument("--seeds", type=int, help="at most so many seeds")

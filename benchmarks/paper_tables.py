@@ -114,9 +114,15 @@ def table1_synthetic():
 
 
 @table
-def table1_large():
-    """Return the paper's columns at its large sizes."""
-    return rendered("table1_large")
+def table1_paper():
+    """Return the paper's columns at its five sizes, on AN4."""
+    return rendered("table1_paper")
+
+
+@table
+def table1_printed():
+    """Return a row of the same with the formulas as printed."""
+    return rendered("table1_printed")
 
 
 @table

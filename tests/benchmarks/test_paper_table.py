@@ -8,6 +8,7 @@ import paper_table
 import paper_tables
 import protocol
 import table_text
+from echolearn.paper.table1 import PAPER_TIMIT
 from sampletable import entry, table
 
 
@@ -30,7 +31,7 @@ def run_folder(folder, name, **changes):
 
 
 def test_every_result_file_keeps_to_the_committed_plan():
-    for name in ("synthetic", "an4", "large"):
+    for name in ("synthetic", "an4", "paper", "printed"):
         path, plan = paper_table.FOLDER / f"table1_{name}.json", paper_table.read_plan(name)
         planned = {row["units"]: row for row in plan["rows"]}
         for row in json.loads(path.read_text())["rows"] if path.is_file() else []:
@@ -47,8 +48,17 @@ def test_commands_say_all_that_a_row_depends_on():
         "table1 --corpus features:an4_states.npz --units 100 --epochs 30 --seeds 3 --columns all"
     )
     assert "--corpus synthetic --frames 35000 --units 100" in " ".join(paper_table.command_of(synthetic, row, 1))
+    printed = paper_table.command_of(paper_table.read_plan("printed"), row, 1, "an4_states.npz")
+    assert " ".join(printed).endswith("--columns W_m1,W_Wrec_m1,W_Wrec_m3 --targets last --gradient printed")
     with pytest.raises(SystemExit, match="expected one of synthetic"):
         paper_table.read_plan("timit")
+
+
+def test_the_paper_s_table_has_its_columns_and_sizes_with_one_number_of_epochs_per_row():
+    plan = paper_table.read_plan("paper")
+    assert [row["units"] for row in plan["rows"]] == [row["units"] for row in PAPER_TIMIT]
+    assert plan["columns"].split(",") == list(PAPER_TIMIT[0]["test_error"])
+    assert all(row["epochs"] >= (6 if row["units"] == 30_000 else 20) for row in plan["rows"])
 
 
 def test_rows_are_added_and_replaced_and_another_corpus_is_refused(folders):
@@ -88,7 +98,7 @@ def test_tables_show_errors_gains_seeds_and_commits(folders):
     assert paper_tables.missing_note("table1_synthetic", {"rows": rows}) == ""
     rows[1] = {**rows[1], "complete": False}
     assert "Not finished: 500 units" in paper_tables.missing_note("table1_synthetic", {"rows": rows})
-    assert paper_tables.rendered("table1_large").startswith("*Not run yet")
+    assert paper_tables.rendered("table1_paper").startswith("*Not run yet")
 
 
 def test_a_default_that_has_changed_is_named_above_the_table(folders, monkeypatch):

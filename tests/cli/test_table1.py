@@ -6,7 +6,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import Result
+
+from speechfiles import write_sample, write_timit
 
 Run = Callable[..., Result]
 Refused = Callable[..., str]
@@ -50,4 +53,47 @@ def test_table1_at_another_level_scores_the_kept_networks(run: Run, corpus: str,
     assert "reused from an earlier run" in again.output
     assert "phone error of recognition" in again.output
     assert (tmp_path / "cells" / "esn-5-0.json").stat().st_mtime_ns == seconds
-    assert json.loads((tmp_path / "table1.json").read_text())["level"] == "recognition"
+    levels = [json.loads((tmp_path / name / "table1.json").read_text())["level"] for name in ("", "recognition")]
+    assert levels == ["state", "recognition"]
+
+
+def test_one_command_gives_the_table_of_every_level_of_timit(run: Run, tmp_path: Path) -> None:
+    """The standard split, a note on what is missing, and four tables of the same network."""
+    root = write_timit(tmp_path / "timit", upper=True, sphere=True)
+    levels = ("state", "phone39", "segment", "recognition")
+    out = tmp_path / "out"
+    done = run("table1", "--corpus", f"timit:{root}", "--cache", tmp_path / "cache", "--units", 8, "--columns",
+               "esn,W_Wrec_m3", "--epochs", 1, "--level", ",".join(levels), "--out", out)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert done.output.count("TIMIT test: 1 speakers, the standard split has 24") == 1  # not once per level
+    tables = [json.loads((out / ("" if one == "state" else one) / "table1.json").read_text()) for one in levels]
+    assert [table["level"] for table in tables] == list(levels)
+    assert len({json.dumps(table["digest"]) for table in tables}) == 1
+    assert sorted(p.name for p in (out / "segment").iterdir()) == [
+        "report.html",
+        "table1.csv",
+        "table1.json",
+        "table1.md",
+    ]
+    assert done.output.count("reused from an earlier run") == 2 * 3
+    wrong = run("table1", "--corpus", f"timit:{root}", "--level", "state,words", "--out", out)
+    assert "level is 'words'; expected one of state, phone48" in wrong.output
+
+
+def test_a_long_table_begins_with_its_estimate(
+    run: Run, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("echolearn.training.cost_model.ANNOUNCED_SECONDS", 0.0)
+    done = run("table1", "--corpus", corpus, "--units", 5, "--columns", "esn", "--out", tmp_path)
+    assert done.output.index("all 1 cells") < done.output.index("[1/1]")
+
+
+def test_the_sample_of_nltk_says_what_it_is_and_gives_the_same_tables(run: Run, tmp_path: Path) -> None:
+    root = write_sample(tmp_path / "timit", sentences=3)
+    out = tmp_path / "out"
+    done = run("table1", "--corpus", f"timit:{root}", "--cache", tmp_path / "cache", "--units", 8, "--columns", "esn",
+               "--level", "state,phone39,segment,recognition", "--out", out)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "a part of TIMIT, such as NLTK's sample: 16 speakers, 48 utterances" in done.output
+    for folder in (out, out / "phone39", out / "segment", out / "recognition"):
+        assert json.loads((folder / "table1.json").read_text())["complete"]

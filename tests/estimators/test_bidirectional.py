@@ -8,7 +8,7 @@ import toys
 from echolearn import ESNClassifier, ESNRegressor, diagnostics, load
 from echolearn.readout import softmax
 from echolearn.readout import view as views
-from echolearn.readout.view import Task, observe, stream_states
+from echolearn.readout.view import Task, observe, stream_observations
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.streams import Stream
@@ -143,7 +143,7 @@ def test_large_networks_see_the_same_states(monkeypatch):
     r = Reservoir(**w, activation="tanh", backward=backward)
     batch = Dataset(X, VALUES, None, True, np.dtype(float)).batch(range(len(X)))
     task = Task(washout=1)
-    H = np.vstack([part[0] for part in stream_states(r, task, batch)])
+    H = np.vstack([part.H for part in stream_observations(r, task, batch)])
     np.testing.assert_array_equal(H, observe(r, task, batch).H)
 
 

@@ -31,6 +31,14 @@ def test_only_the_table_of_the_synthetic_corpus_is_called_synthetic(form) -> Non
     assert "synthetic" not in form(table(synthetic=False, corpus="timit:/x"))
 
 
+def test_only_the_standard_parts_of_timit_are_compared_directly_with_the_paper() -> None:
+    timit = {"synthetic": False, "corpus": "timit:/x", "speakers": 462 + 50 + 24}
+    assert report.paper_note(table(**timit)) == "the same parts"
+    assert "errors of states" in report.paper_note(table(**timit, level="phone39"))
+    for other in ({"speakers": 16}, {"corpus": "wav:/x"}):
+        assert report.paper_note(table(**{**timit, **other})).startswith("another corpus")
+
+
 def test_deviations_and_settings_as_in_the_paper_are_shown() -> None:
     columns = {"esn": entry(0.6, test_error_deviation=0.0123, seeds=[0, 1])}
     several = table(

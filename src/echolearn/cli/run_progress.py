@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -50,11 +50,16 @@ PHONES_WORDING = Wording(
 class RunLines(Display):
     """A line when a cell starts and when it ends; between them bars on a terminal, else a line every few seconds."""
 
-    def __init__(self, console: Console, words: Wording):
+    def __init__(self, console: Console, words: Wording, *, known: Collection[str] = ()):
+        """known: notes that were shown before, and are not shown again."""
         super().__init__(console)
-        self.words = words
+        self.words, self.known = words, known
         self.count = self.number = 0
         self.left = TimeLeft[tuple[Cell, str]]({})
+
+    def note(self, text: str) -> None:
+        if text not in self.known:
+            super().note(text)
 
     def plan(self, fits: Mapping[Cell, float], decoding: float) -> None:
         work = {(cell, stage): w for cell, fit in fits.items() for stage, w in ((FIT, fit), (DECODE, decoding)) if w}

@@ -31,8 +31,8 @@ from echolearn.cli.options import (
               help="printed: the paper's formulas as printed.")  # fmt: skip
 @click.option("--columns", callback=words,
               help="Only these columns, such as esn,W_Wrec_m3,ours; or all.  [default: all but ensembles]")  # fmt: skip
-@click.option("--level", type=click.Choice(["state", "phone48", "phone39", "segment", "recognition"]), default="state",
-              show_default=True, help="What counts as an error; kept networks are not fitted again.")  # fmt: skip
+@click.option("--level", callback=words, default="state", show_default=True,
+              help="What counts as an error, a table each: state, phone48, phone39, segment, recognition.")  # fmt: skip
 @click.option("--out", type=FOLDER, default=Path("runs/table1"), show_default=True,
               help="The folder for tables, report and finished cells.")  # fmt: skip
 @click.option("--full", is_flag=True,
@@ -53,7 +53,7 @@ def table1(
     targets: str,
     gradient: str,
     columns: tuple[str, ...] | None,
-    level: str,
+    level: tuple[str, ...],
     out: Path,
     full: bool,
     estimate: bool,
@@ -80,20 +80,26 @@ def table1(
         corpus_settings["frames"] = experiment.FULL_FRAMES if full else experiment.DEMO_FRAMES
     named = experiment.plan_of(units, epochs, columns, full=full)
     paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
-    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, level=level, paper=paper, ours=ours)
-    plan.check()
-    if estimate and corpus_settings["corpus"] == "synthetic":  # its size is known before it is made
-        click.echo(estimate_text(plan, CorpusSize.of_synthetic(corpus_settings["frames"] or 0)))
+    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, paper=paper, ours=ours)
+    plans = [replace(plan, level=one) for one in level]
+    for one in plans:
+        one.check()
+    frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
+    if estimate and frames is not None:  # the size of synthetic speech is known before it is made
+        click.echo(estimate_text(plan, CorpusSize.of_synthetic(frames)))
         return
     claim_folder(out, "cells", force=force)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
-        if estimate or full:
-            click.echo(estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)
+        size = CorpusSize.of(corpus)
+        if estimate or full or experiment.is_long(plan, size):
+            click.echo(estimate_text(plan, size), err=not estimate)
         if estimate:
             return
-        with RunLines(stderr(), TABLE1_WORDING) as display:
-            table = experiment.run(corpus, plan, out, display, force=force)
-    click.echo(plain_text(table))
-    click.echo(f"written: {out / 'report.html'}, table1.md, table1.csv, table1.json")
+        for one in plans:
+            again = one is not plans[0]
+            with RunLines(stderr(), TABLE1_WORDING, known=corpus.notes if again else ()) as display:
+                table = experiment.run(corpus, one, out, display, force=force and not again)
+            click.echo(plain_text(table))
+            click.echo(f"written: {one.folder(out) / 'report.html'}, table1.md, table1.csv, table1.json")

@@ -9,6 +9,7 @@ import numpy as np
 
 from echolearn.gradients import as_printed, exact
 from echolearn.gradients.exact import Gradients, error_wrt_states
+from echolearn.readout.network import apply_readout
 from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
 from echolearn.readout.view import Observation, Task
 from echolearn.reservoir import Reservoir
@@ -42,8 +43,8 @@ def batch_gradient(
     reservoir: Reservoir, task: Task, gradient: str, U: Array, seen: Observation, *, with_statistics: bool = False
 ) -> BatchGradient:
     """Return the share of one batch in the gradient of E at U."""
-    U = U.astype(seen.H_c.dtype)
-    R = residual(seen.H_c @ U, seen.T)
+    U = U.astype(seen.H.dtype)
+    R = residual(apply_readout(seen.H, seen.X, U), seen.T)
     weighted_R = weighted(R, seen.w)
     gradients = through_states(reservoir, task, gradient, seen, error_wrt_states(weighted_R, U[: seen.H.shape[1]]))
     statistics = statistics_of(seen.H_c, seen.T, U.shape[1], w=seen.w) if with_statistics else None

@@ -95,6 +95,10 @@ class Plan:
         """Return all cells, small networks first, so that the first rows are soon complete."""
         return [Cell(n, c, s) for n in self.units for c in self.columns for s in range(self.seeds)]
 
+    def folder(self, out: Path) -> Path:
+        """Return the folder of the tables and the report: that of the run, with one inside it for each other level."""
+        return out if self.level == "state" else out / self.level
+
     def check(self) -> None:
         """Check every setting of every cell, before the first is fitted."""
         unknown = [c for c in self.columns if c not in COLUMNS]
@@ -144,6 +148,13 @@ def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> s
     )
     table = aligned(["units", *(COLUMNS[column].head for column in plan.columns)], rows)
     return estimate_lines("cell", table, summary, refused="cell")
+
+
+def is_long(plan: Plan, size: CorpusSize) -> bool:
+    """Return whether the cells take so long that their time should be announced."""
+    return (
+        sum(c.seconds for c in costs_of(plan, size, cost_model.TYPICAL_RATES).values()) > cost_model.ANNOUNCED_SECONDS
+    )
 
 
 AVERAGED = ("test_error", "valid_error", "seconds", "processor_seconds", "frames_per_second", "peak_memory_mb",
@@ -251,6 +262,6 @@ def run(corpus: Corpus, plan: Plan, out: Path, progress: Progress, *, force: boo
     """Compute the cells that the folder `out` does not hold yet, and return the table. Networks that are kept are not
     fitted again to be scored at another level. With `force`, all cells are computed."""
     plan.check()
-    out.mkdir(parents=True, exist_ok=True)
+    plan.folder(out).mkdir(parents=True, exist_ok=True)
     parts, store = CorpusParts.load(corpus), CellStore[FitResult](out / "cells", progress.note)
-    return Table1(corpus, plan, parts, store, progress).run(out, force=force)
+    return Table1(corpus, plan, parts, store, progress).run(plan.folder(out), force=force)

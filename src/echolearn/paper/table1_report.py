@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 from echolearn.display.progress import clock
 from echolearn.display.report import Figure, document, figure_blocks, table_block
 from echolearn.modelfile.atomic import write_atomically
+from echolearn.speech._sources.timit import PART_SPEAKERS
 
 
 class Entry(TypedDict):
@@ -161,7 +162,10 @@ def level_of(table: Table) -> Level:
 
 def paper_note(table: Table) -> str:
     """Return how the paper's results may be compared with those of the table."""
-    other = "" if level_of(table) is LEVELS["state"] else " and another level, errors of states"
+    states = level_of(table) is LEVELS["state"]
+    if table["corpus"].startswith("timit:") and table["speakers"] == sum(PART_SPEAKERS.values()):
+        return "the same parts" if states else "the same parts, errors of states: compare only the order and the gains"
+    other = "" if states else " and another level, errors of states"
     return f"another corpus{other}: compare only the order and the gains"
 
 

@@ -86,6 +86,11 @@ class ReadoutView:
             result[which] = found
         return result
 
+    @property
+    def block_steps(self) -> int:
+        """The steps of a block of time that must not be cut."""
+        return 1
+
     def needs_whole_sequences(self, reservoir: Reservoir) -> bool:
         """Return whether time must not be cut: for feedback, or units that run backward."""
         return reservoir.W_fb is not None or reservoir.backward is not None
@@ -105,6 +110,10 @@ class Task(ReadoutView):
         if self.targets == "last":
             return np.array([len(block_ends(n, self.washout, self.lookback)) for n in lengths])
         return super()._steps_with_targets(lengths)
+
+    @property
+    def block_steps(self) -> int:
+        return self.lookback or 1
 
     def needs_whole_sequences(self, reservoir: Reservoir) -> bool:
         return self.targets == "last" or super().needs_whole_sequences(reservoir)
@@ -143,7 +152,12 @@ class Observation:
 
 def observe(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Observation:
     """Return what the readout sees of a batch."""
-    states, selection = run(reservoir, batch), view.select(batch)
+    return _observation(view, batch, run(reservoir, batch))
+
+
+def _observation(view: ReadoutView, batch: Batch, states: States) -> Observation:
+    """Return what the readout sees of a batch with these states."""
+    selection = view.select(batch)
     return Observation(*select_rows(view, batch, states.H, selection), view, batch, states, selection)
 
 
@@ -183,27 +197,25 @@ def stream_rows(
         h0 = H[-1:].copy()  # a view would keep all of H
 
 
-def stream_states(
-    reservoir: Reservoir, view: ReadoutView, batch: Batch
-) -> Iterator[tuple[Array, Array, Array, Array | None]]:
-    """Yield H, X (without columns unless the readout sees the inputs), T and its weights, at the frames with targets.
+def stream_observations(
+    reservoir: Reservoir, view: ReadoutView, batch: Batch, *, keep_F: bool = False
+) -> Iterator[Observation]:
+    """Yield what the readout sees of a batch, one chunk of time after another; its H may be overwritten.
 
-    One chunk of time follows another, so that at most `frames_at_once` states of a large network exist at a time,
-    unless time must not be cut.
+    At most about `frames_at_once` states of a large network exist at a time, unless time must not be cut. Chunks begin
+    where blocks of a look-back begin, so that no error passes from one to another. Without `keep_F`, F is H.
     """
     if view.needs_whole_sequences(reservoir):
-        H = run(reservoir, batch, keep_F=False).H
-        selection = view.select(batch)
-        yield *select_rows(view, batch, H, selection), selection.w
+        yield _observation(view, batch, run(reservoir, batch, keep_F=keep_F))
         return
-    steps = max(1, frames_at_once(reservoir.N) // len(batch.lengths))
+    block = view.block_steps
+    steps = block * max(1, frames_at_once(reservoir.N) // len(batch.lengths) // block)
     begins = [0] * (view.washout > 0) + list(range(view.washout, len(batch.active), steps))
     h0 = None
     for begin, end in zip(begins, [*begins[1:], len(batch.active)], strict=True):
         chunk = batch.steps(begin, end)
-        H = run(reservoir, chunk, h0, keep_F=False).H
-        if begin >= view.washout:
-            selection = replace(view, washout=0).select(chunk)
-            yield *select_rows(view, chunk, H, selection), selection.w
+        states = run(reservoir, chunk, h0, keep_F=keep_F)
         if end < len(batch.active):
-            h0 = H[chunk.offsets[-1] :][: batch.active[end]].copy()
+            h0 = states.H[chunk.offsets[-1] :][: batch.active[end]].copy()
+        if begin >= view.washout:
+            yield _observation(replace(view, washout=0), chunk, states)

@@ -88,7 +88,7 @@ class Rates:
 
 
 TYPICAL_RATES = Rates()
-CACHED_UNITS = 2500  # units with which the way back through time waits for memory as long as it computes
+CACHED_UNITS = 2500  # units from which on the way back through time waits for memory as long as it computes
 NARROW_PRODUCT_FACTOR = 1.5  # the time of a flop in a product with few columns, relative to that in a wide one
 
 
@@ -121,7 +121,7 @@ def gradient(job: Job, K: float, r: Rates) -> float:
     """Return the time of the gradient over K frames: dE/dH = 2 (H_c U - T) U', back through time, dE/dW = X'Z."""
     products = 2 * (job.M * job.n_out + job.N * job.n_out + job.n_in * job.N) * _flop(job, r)
     copies = (job.M + job.N + 2 * job.n_out) * r.column
-    through_time = job.N * (r.unit_back + job.connections * r.link_back) * (1 + job.N / CACHED_UNITS)
+    through_time = job.N * (r.unit_back + job.connections * r.link_back) * (1 + min(1, job.N / CACHED_UNITS))
     return K * (products + copies + through_time) / job.threads
 
 
@@ -129,14 +129,15 @@ def ridge_readout(job: Job, r: Rates) -> float:
     """Return the time of the ridge readout: one pass, the choice of mu and U; by iterations, one pass for each."""
     K = job.frames + job.held_out
     if job.iterative:
-        return _solved_by_passes(job, K, r)
+        return _solved_by_passes(job, K, r, conjugate_gradients.MAX_SOLVER_ITERATIONS)
     return states(job, K, r) + gram(job, K, r) + choose(job, r) + solve(job, r)
 
 
-def _solved_by_passes(job: Job, K: float, r: Rates) -> float:
-    """Return the time of U by conjugate gradients over K frames, at most: one pass for each of them."""
+def _solved_by_passes(job: Job, K: int, r: Rates, iterations: int) -> float:
+    """Return the time of U by conjugate gradients over K frames, at most: a pass for each, states computed or kept."""
+    runs = 1 if conjugate_gradients.may_be_kept(K, job.N, job.itemsize) else iterations + 1
     products = NARROW_PRODUCT_FACTOR * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
-    return (conjugate_gradients.MAX_SOLVER_ITERATIONS + 1) * (states(job, K, r) + products)
+    return runs * states(job, K, r) + (iterations + 1) * products
 
 
 def softmax_readout(job: Job, r: Rates) -> float:
@@ -166,7 +167,8 @@ def epoch(job: Job, r: Rates) -> float:
     solutions = 1 if job.batch is None else max(1, K // job.batch)
     passes_over = 2 if job.batch is None else 1
     if job.iterative and job.batch is None:  # U is solved by passes over all the data
-        return _solved_by_passes(job, K, r) + states(job, K, r) + gradient(job, K, r) + states(job, job.held_out, r)
+        solution = _solved_by_passes(job, K, r, trackers.ITERATIONS_PER_EPOCH)
+        return solution + states(job, K, r) + gradient(job, K, r) + states(job, job.held_out, r)
     if job.iterative:
         updates = (
             NARROW_PRODUCT_FACTOR

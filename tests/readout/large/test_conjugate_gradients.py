@@ -10,16 +10,27 @@ from sklearn.base import clone
 
 import toys
 from echolearn import ESNRegressor
+from echolearn.execution.threads import map_in_order
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.readout import solver
-from echolearn.readout.large.conjugate_gradients import Progress, conjugate_gradients, penalised, solve_iteratively
+from echolearn.readout import view as views
+from echolearn.readout.large import conjugate_gradients as module
+from echolearn.readout.large.conjugate_gradients import (
+    Progress,
+    conjugate_gradients,
+    penalised,
+    solve_iteratively,
+    stream_chunks,
+)
 from echolearn.readout.large.sketch import make_sketch, sample_rows
 from echolearn.readout.ridge import loss, solve
 from echolearn.readout.statistics import collect, statistics_of
 from echolearn.readout.view import Task
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.dataset import Dataset
+from passes import work_on_frames
+from threadpools import thread_pool
 
 X, VALUES = toys.echoes(sequences=12, steps=(30, 60))
 DATA = Dataset(X, VALUES, None, True, np.dtype("float64"))
@@ -28,6 +39,13 @@ RESERVOIR = Reservoir.random(2, 20, connections=4, bias_scaling=0.1, leak=(0.2, 
 
 def rng():
     return np.random.default_rng(0)
+
+
+def iterate(monkeypatch, iterations, tolerance):
+    """Let conjugate gradients make so many iterations, unless one lowers the error by less than the tolerance."""
+    monkeypatch.setattr(module, "MAX_SOLVER_ITERATIONS", iterations)
+    usual = conjugate_gradients.__kwdefaults__
+    monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", {**usual, "tolerance": tolerance})
 
 
 def problem(seed, frames, width, n_out):
@@ -83,8 +101,7 @@ def test_iterations_end_when_they_lower_the_error_too_little():
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_readout_over_streamed_states_is_the_direct_one(task, dtype, monkeypatch):
-    usual = conjugate_gradients.__kwdefaults__
-    monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", {**usual, "iterations": 100, "tolerance": 1e-13})
+    iterate(monkeypatch, 100, 1e-13)
     data = Dataset(X, VALUES, None, True, np.dtype(dtype))
     expected = solve(collect(RESERVOIR, data, task), 0.1, intercept=True)
     sketch = make_sketch(sample_rows(RESERVOIR, data, task, rng())[0], task.target_count(data))
@@ -95,6 +112,79 @@ def test_the_readout_over_streamed_states_is_the_direct_one(task, dtype, monkeyp
     near = 1e-2 if dtype == "float32" else 1e-5
     np.testing.assert_allclose(cold, expected, atol=near * np.abs(expected).max())
     np.testing.assert_allclose(warm, expected, atol=near * np.abs(expected).max())
+
+
+LABELS = [np.random.default_rng(i).integers(0, 3, len(x)) for i, x in enumerate(X)]
+SINGLE = Dataset(X, LABELS, 3, True, np.dtype("float32"))
+
+
+def solved(data, task=Task()):  # noqa: B008
+    sketch = make_sketch(sample_rows(RESERVOIR, data, task, rng())[0], task.target_count(data))
+    return solve_iteratively(RESERVOIR, data, task, 0.1, sketch)
+
+
+def runs_of(monkeypatch):
+    """Return a list that grows by the frames of every run of the network."""
+    runs, real = [], views.run
+    monkeypatch.setattr(views, "run", lambda r, batch, *a, **k: (runs.append(batch.frames), real(r, batch, *a, **k))[1])
+    return runs
+
+
+@pytest.mark.parametrize("task", [Task(), Task(washout=3, lookback=4), Task(lookback=4, targets="last")])
+@pytest.mark.parametrize("data", [SINGLE, DATA], ids=["float32", "float64"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_states_are_kept_where_they_fit_and_computed_again_where_not_with_the_same_bits(
+    task, data, threads, monkeypatch
+):
+    work_on_frames(monkeypatch, 150)
+    numbers = data.frames * RESERVOIR.N * (2 if data is SINGLE else 8)
+    found, runs = {}, runs_of(monkeypatch)
+    for kept in (True, False):
+        free = numbers / module.MAX_KEPT_MEMORY_SHARE + (1 if kept else -1)
+        monkeypatch.setattr(module, "available_memory", lambda free=free: free)
+        runs.clear()
+        with thread_pool(threads):
+            found[kept] = solved(data, task)
+        found[kept, "frames"] = sum(runs)
+    np.testing.assert_array_equal(found[True], found[False])
+    np.testing.assert_array_equal(found[True], solved(data, task))
+    assert found[True, "frames"] < 3 * data.frames < found[False, "frames"]
+
+
+def test_states_are_not_kept_where_the_memory_is_unknown_or_several_networks_are_fitted(monkeypatch):
+    def frames():
+        runs.clear()
+        solved(DATA)
+        return sum(runs)
+
+    runs = runs_of(monkeypatch)
+    assert frames() < 3 * DATA.frames
+    assert next(map_in_order(lambda _: frames(), [0])) < 3 * DATA.frames
+    with thread_pool(2):  # two networks at once would both count on the same memory
+        assert max(map_in_order(lambda _: frames(), [0, 1])) > 3 * DATA.frames
+    monkeypatch.setattr(module, "available_memory", lambda: None)
+    assert frames() > 3 * DATA.frames
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    kind=st.sampled_from(["tanh", "sigmoid", "relu"]),
+    ridge=st.sampled_from([1e-8, 1e-4]),
+)
+def test_rounded_states_lose_little_against_a_float64_witness(seed, kind, ridge):
+    """E of the best readout of rounded states, on those of float64, is at most 0.1 % above the least one."""
+    reservoir = Reservoir.random(2, 20, activation=kind, bias_scaling=0.3, random_state=seed)
+    s = collect(reservoir, DATA, Task())
+    mu = ridge * s.mean_diagonal
+    single = Dataset(X, VALUES, None, True, np.dtype("float32"))
+    rounded = None
+    for chunk in stream_chunks(reservoir, Task(), single.batch(range(len(X)))):
+        H = chunk.scale * chunk.H.astype(np.int16).astype(np.float64)
+        part = statistics_of(np.hstack([H, chunk.X, np.ones((len(H), 1))]), chunk.T, 2)
+        rounded = part if rounded is None else rounded.__iadd__(part)
+    least, found = (loss(s, solve(one, mu, intercept=True), mu, intercept=True) for one in (s, rounded))
+    assert least * (1 - 1e-9) <= found < 1.001 * least
 
 
 def test_every_pass_and_the_error_are_reported():
@@ -111,8 +201,7 @@ def test_every_pass_and_the_error_are_reported():
 def test_a_readout_that_is_stopped_between_passes_resumes_to_the_bit(learn, tmp_path, monkeypatch):
     """Stopped after every second pass: the bits of a fit that was not interrupted."""
     monkeypatch.setattr(solver, "MIN_ITERATIVE_UNITS", 20)
-    five = {**conjugate_gradients.__kwdefaults__, "iterations": 5, "tolerance": -1.0}
-    monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", five)
+    iterate(monkeypatch, 5, -1.0)
     esn = ESNRegressor(20, reservoir={"connections": 4}, learn=learn, epochs=2, ridge=0.1, random_state=0)
     straight = esn.fit(X, VALUES).network_.readout.U
     monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN_STATES", 0.0)
@@ -148,8 +237,7 @@ def test_the_progress_of_other_weights_is_not_resumed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("task", [Task(), Task(washout=3), Task(lookback=4, targets="last"), Task(direct=False)])
 def test_the_readout_of_weighted_targets_is_the_direct_one(task, monkeypatch):
-    usual = conjugate_gradients.__kwdefaults__
-    monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", {**usual, "iterations": 100, "tolerance": 1e-13})
+    iterate(monkeypatch, 100, 1e-13)
     r = rng()
     w = [r.choice([0.0, 1.0, 5.0], size=len(x)) for x in X]
     y = [np.where(c[:, None] > 0, v, np.nan) for c, v in zip(w, VALUES, strict=True)]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import toys
 from echolearn.readout.large.sketch import (
+    CORRECTED_DIRECTIONS,
     TAIL_VARIANCE,
     choose_ridge_by_sample,
     make_sketch,
@@ -146,3 +147,37 @@ def test_a_sample_of_weighted_targets_has_their_weights():
     path = 10.0 ** np.arange(-4.0, 4)
     expected, _ = choose_ridge(statistics_of(H_c, T, 2, w=sampled), path, intercept=True)
     assert choose_ridge_by_sample((H_c, T, sampled), path, 2, None) == expected
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    width=st.integers(1, 12),
+    n_out=st.integers(1, 4),
+    intercept=st.booleans(),
+    weights=st.booleans(),
+)
+def test_a_readout_is_corrected_to_the_least_error_of_the_rows(seed, width, n_out, intercept, weights):
+    """With every direction in the sketch, that is the least of all; without an intercept the last row stays."""
+    H_c, T = problem(seed, 60, width, n_out)
+    H_c[:, -1] *= intercept
+    w = np.random.default_rng(seed).integers(1, 4, 60).astype(float) if weights else None
+    sketch = make_sketch(H_c, 60, rank=width, w=w)
+    U = 10 * np.random.default_rng(seed).normal(size=(width + 1, n_out))
+    found = sketch.correct(U, (H_c, T, w))
+    root = np.ones(60) if w is None else np.sqrt(w)
+    best = np.linalg.lstsq(H_c * root[:, None], T * root[:, None], rcond=None)[0]
+    errors = [np.square((H_c @ one - T) * root[:, None]).sum() for one in (found, best)]
+    if len(sketch.values) == width:  # none was too weak to be distinguished from rounding
+        assert errors[0] == pytest.approx(errors[1], rel=1e-6)
+    if not intercept:
+        np.testing.assert_array_equal(found[-1], U[-1])
+
+
+def test_a_readout_is_corrected_in_the_leading_directions_alone():
+    H_c, T = problem(0, 400, 150, 2)
+    sketch, U = make_sketch(H_c, 400, rank=150), np.ones((151, 2))
+    moved = sketch.correct(U, (H_c, T, None))[:-1] - U[:-1]
+    strength = np.linalg.norm(sketch.V.T @ moved, axis=1)
+    assert strength[:CORRECTED_DIRECTIONS].min() > 0
+    np.testing.assert_allclose(strength[CORRECTED_DIRECTIONS:], 0, atol=1e-9 * strength.max())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import toys
 from echolearn import ESNClassifier, ESNRegressor
 from echolearn.readout import solver
+from echolearn.readout.large import conjugate_gradients as iterations
 from echolearn.readout.large import sketch, trackers
 from echolearn.readout.large.conjugate_gradients import conjugate_gradients
 from echolearn.readout.large.sketch import make_sketch
@@ -17,7 +18,7 @@ from echolearn.readout.large.trackers import (
     solve_from_sample,
     update_readout,
 )
-from echolearn.readout.ridge import loss, solve
+from echolearn.readout.ridge import loss, solve, squared_error
 from echolearn.readout.statistics import collect, statistics_of
 from echolearn.readout.trackers import fade_in
 from echolearn.readout.view import Task
@@ -121,7 +122,9 @@ def exact(reservoir):
 @pytest.fixture
 def converged(monkeypatch):
     """Let conjugate gradients run to the end."""
-    to_the_end = {**conjugate_gradients.__kwdefaults__, "iterations": 100, "tolerance": 1e-13}
+    monkeypatch.setattr(iterations, "MAX_SOLVER_ITERATIONS", 100)
+    monkeypatch.setattr(trackers, "ITERATIONS_PER_EPOCH", 100)
+    to_the_end = {**conjugate_gradients.__kwdefaults__, "tolerance": 1e-13}
     monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", to_the_end)
 
 
@@ -132,6 +135,29 @@ def test_a_readout_solved_from_a_sample_is_the_exact_one(start):
     U = None if start is None else np.full_like(expected, start)
     found = solve_from_sample(RESERVOIR, DATA, Task(), 0.1, rng(), U=U)
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_the_readout_of_other_weights_is_corrected_and_needs_half_of_the_iterations(monkeypatch):
+    """The first U takes eight iterations, a later one four, from what the sample has corrected."""
+    made, real = [], trackers.solve_iteratively
+
+    def recorded(*a, U=None, iterations=None):
+        made.append((U, iterations))
+        return real(*a, U=U, iterations=iterations)
+
+    monkeypatch.setattr(trackers, "solve_iteratively", recorded)
+    tracker = IterativeFullBatch(DATA, Task(), 0.1, rng(), 2)
+    tracker.begin_epoch(RESERVOIR, lambda: None)
+    before = 10 * tracker.gradient_readout()  # as wrong as that of weights that have changed much
+    tracker.U = before
+    tracker.finish(None)
+    tracker.begin_epoch(LATER, lambda: None)
+    assert made[0] == (None, None)
+    assert made[1][1] == trackers.ITERATIONS_PER_EPOCH == iterations.MAX_SOLVER_ITERATIONS // 2
+    s = collect(LATER, DATA, Task())
+    wrong, corrected = (squared_error(s, U) for U in (before, made[1][0]))
+    assert s.tt < wrong
+    assert corrected < 1.1 * squared_error(s, exact(LATER))
 
 
 @pytest.mark.parametrize("case", [1, 2])

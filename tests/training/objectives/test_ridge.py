@@ -7,6 +7,7 @@ import toys
 from echolearn.gradients.batch import batch_gradient
 from echolearn.gradients.exact import Gradients
 from echolearn.readout import trackers
+from echolearn.readout import view as views
 from echolearn.readout.ridge import loss, solve, squared_error
 from echolearn.readout.statistics import collect
 from echolearn.readout.view import Task, observe
@@ -137,10 +138,10 @@ def test_the_first_epoch_of_case_1_is_that_of_case_2():
 
 def test_case_1_holds_the_readout_of_the_epoch_before_and_makes_one_pass(monkeypatch):
     passes, used = [], []
-    real_collect, real_observe, real_gradient = trackers.collect, module.observe_sequences, module.batch_gradient
+    real_collect, real_observe, real_gradient = trackers.collect, module.observe, module.batch_gradient
     monkeypatch.setattr(trackers, "collect", lambda *a: (passes.append("statistics"), real_collect(*a))[1])
     monkeypatch.setattr(module, "whole_groups", lambda data, N: data.frames)
-    monkeypatch.setattr(module, "observe_sequences", lambda *a: (passes.append("gradient"), real_observe(*a))[1])
+    monkeypatch.setattr(module, "observe", lambda *a: (passes.append("gradient"), real_observe(*a))[1])
     monkeypatch.setattr(
         module, "batch_gradient", lambda r, t, g, U, *a, **k: (used.append(U), real_gradient(r, t, g, U, *a, **k))[1]
     )
@@ -160,6 +161,28 @@ def test_case_1_holds_the_readout_of_the_epoch_before_and_makes_one_pass(monkeyp
     run_one_epoch(two)
     run_one_epoch(two, 2)
     assert passes == ["statistics", "gradient"] * 2
+
+
+@pytest.mark.parametrize("washout", [0, 4])
+@pytest.mark.parametrize("lookback", [1, 3, None])
+def test_the_gradient_is_the_same_where_time_is_cut_between_blocks(lookback, washout, monkeypatch):
+    """Large networks: all sequences run together, some steps at a time; only a whole look-back keeps them whole."""
+    task = Task(washout, lookback=lookback)
+    monkeypatch.setattr(trackers, "MAX_KEPT_STATES", 0)
+    weights, runs, real = [], [], views.run
+    frames = max(map(len, X)) * 3 // 2  # of one or two sequences
+    for numbers in (views.MAX_NUMBERS_PER_PASS, 12 * frames):
+        runs.clear()
+        monkeypatch.setattr(views, "MAX_NUMBERS_PER_PASS", numbers)
+        o = objective(task, learn_leak=False, optimizer="fista")
+        monkeypatch.setattr(views, "run", lambda r, batch, *a, **k: (runs.append(batch), real(r, batch, *a, **k))[1])
+        run_one_epoch(o)
+        monkeypatch.setattr(views, "run", real)
+        weights.append(o.learned.weights)
+    for name, w in weights[0].items():
+        np.testing.assert_allclose(weights[1][name], w, rtol=1e-9, atol=1e-12)
+    assert max(batch.frames for batch in runs) <= frames
+    assert (max(len(batch.lengths) for batch in runs) > 2) == (lookback is not None)
 
 
 def test_a_full_batch_step_of_adam_is_the_sign_of_the_gradient():

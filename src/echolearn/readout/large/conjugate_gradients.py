@@ -11,25 +11,31 @@ w, diag(w) stands between the two factors of every product.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
+from echolearn.execution.executor import LOCAL
+from echolearn.execution.memory import available_memory
+from echolearn.execution.threads import on_worker_thread
 from echolearn.modelfile.checkpoint import Checkpoint, weights_fingerprint
 from echolearn.readout.large.sketch import Operator, Sketch
-from echolearn.readout.network import apply_readout
 from echolearn.readout.ridge import refuse_infinite
 from echolearn.readout.statistics import residual, weighted
-from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, stream_states
+from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, stream_observations
 from echolearn.reservoir import Reservoir
-from echolearn.sequences.batch import group_sequences
+from echolearn.sequences.batch import Batch, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
 MAX_SOLVER_ITERATIONS = 8  # at most
 SOLVER_TOLERANCE = 3e-3  # an iteration that lowers E by a smaller share is the last one
+MAX_WHOLE_NUMBER = 32767  # float32 states are rounded to so many steps from 0 to the largest of a chunk
+MAX_KEPT_MEMORY_SHARE = 0.6  # of the free memory, up to which the states are kept from one pass to the next
 MIN_RELATIVE_DIRECTION = 1e-5  # weaker directions, relative to the strongest one, are rounding errors of float32
 
 
@@ -111,17 +117,95 @@ def ratio(a: Array, b: Array) -> Array:
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
 
 
-@dataclass(eq=False)
-class _Pull:
-    """R = H_c'(T - H_c U) and ||T - H_c U||². Additive over batches."""
+class _Chunk(NamedTuple):
+    """What the readout sees of some frames: H_c = [scale H, X, 1], the targets T and their weights (None: 1)."""
 
-    R: Array
-    squared: float
+    H: Array
+    scale: float
+    X: Array
+    T: Array
+    w: Array | None
 
-    def __iadd__(self, other: _Pull) -> _Pull:
-        self.R += other.R
-        self.squared += other.squared
-        return self
+    def times(self, D: Array) -> Array:
+        """Return H_c D."""
+        N = self.H.shape[1]
+        Y = self.H @ D[:N]
+        Y *= self.scale
+        if self.X.shape[1]:
+            Y += self.X @ D[N:-1]
+        Y += D[-1]
+        return np.asarray(Y)
+
+    def transpose_times(self, Y: Array, *, intercept: bool) -> Array:
+        """Return H_c'Y = [scale H, X, 1]'Y, or [scale H, X, 0]'Y without an intercept (M, n_out), as float64."""
+        constant = intercept * Y.sum(axis=0, dtype=np.float64)
+        return np.vstack([self.H.T @ (self.scale * Y), self.X.T @ Y, constant])
+
+
+def stream_chunks(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Iterator[_Chunk]:
+    """Yield the chunks of a batch, float32 states as whole numbers of at most 16 bits.
+
+    Rounding to 1/32,767 of the largest state of a chunk acts like a ridge of about 3e-10 of the mean diagonal of G.
+    """
+    for seen in stream_observations(reservoir, view, batch):
+        H, scale = seen.H, 1.0
+        if H.dtype == np.float32 and H.size:
+            largest = max(H.max(), -H.min())
+            refuse_infinite(largest)
+            scale = float(largest) / MAX_WHOLE_NUMBER or 1.0
+            H *= np.float32(1 / scale)
+            np.rint(H, out=H)
+        yield _Chunk(H, scale, seen.X, seen.T, seen.w)
+
+
+def may_be_kept(frames: int, N: int, itemsize: int) -> bool:
+    """Return whether so many states, of so many bytes each before they are rounded, fit into a share of free memory."""
+    free = available_memory()
+    return free is not None and frames * N * (2 if itemsize == 4 else itemsize) <= MAX_KEPT_MEMORY_SHARE * free
+
+
+class _Passes:
+    """Passes over the states of all the data. The first one keeps them where there is room; others compute them again.
+
+    The states are the same numbers either way, and so are the bits of a solution.
+    """
+
+    def __init__(self, reservoir: Reservoir, data: Dataset, view: ReadoutView):
+        self.reservoir, self.data, self.view = reservoir, data, view
+        self.groups = list(group_sequences(data.lengths, MAX_FRAMES_PER_PASS))
+        alone = data.executor is LOCAL and not on_worker_thread()  # nothing else counts on the same memory
+        keeps = alone and may_be_kept(data.frames, reservoir.N, data.dtype.itemsize)
+        self.kept = data.executor.keep(data, self._small_chunks, self.groups) if keeps else None
+
+    def _small_chunks(self, data: Dataset, which: Array) -> list[_Chunk]:
+        chunks = stream_chunks(self.reservoir, self.view, data.batch(which))
+        return [c._replace(H=c.H.astype(np.int16 if c.H.dtype == np.float32 else c.H.dtype)) for c in chunks]
+
+    def sum(self, function: Callable[[_Chunk], Array]) -> Array:
+        """Return the sum of function(chunk), arrays in float64, over all the data."""
+        reservoir, view, dtype = self.reservoir, self.view, self.data.dtype
+
+        def sum_of_group(data: Dataset, which: Array) -> Array:
+            return sum_of_chunks(stream_chunks(reservoir, view, data.batch(which)))
+
+        def sum_of_kept(chunks: list[_Chunk]) -> Array:
+            room = np.empty((max(len(c.H) for c in chunks), chunks[0].H.shape[1]), dtype)
+
+            def as_floats(c: _Chunk) -> _Chunk:
+                np.copyto(room[: len(c.H)], c.H)
+                return c._replace(H=room[: len(c.H)])
+
+            return sum_of_chunks(map(as_floats, chunks))
+
+        def sum_of_chunks(chunks: Iterable[_Chunk]) -> Array:
+            total = function(next(chunks := iter(chunks)))
+            for chunk in chunks:
+                total += function(chunk)
+            return total
+
+        if self.kept is not None:
+            return np.asarray(self.data.executor.sum_kept(sum_of_kept, self.kept))
+        return np.asarray(self.data.sum(sum_of_group, self.groups))
 
 
 def solve_iteratively(
@@ -132,6 +216,7 @@ def solve_iteratively(
     sketch: Sketch,
     *,
     U: Array | None = None,
+    iterations: int | None = None,
     say: Callable[[str], object] = lambda text: None,
     checkpoint: Checkpoint | None = None,
 ) -> Array:
@@ -140,61 +225,36 @@ def solve_iteratively(
     say: called with a line of text about every pass. With a checkpoint, the progress is kept between passes, and a
     solution that was interrupted resumes from it.
     """
-    inverse = sketch.inverse(mu)
+    inverse, passes, intercept, n_out = sketch.inverse(mu), _Passes(reservoir, data, view), view.intercept, data.n_out
+    U_0 = np.zeros((view.rows(reservoir), n_out)) if U is None else U.astype(np.float64)
 
     def product(D: Array) -> Array:
         say("ridge readout: one more pass over the data ...")
-        return _gram_product(reservoir, data, view, D.astype(data.dtype))
+        D = D.astype(data.dtype)
+        return passes.sum(lambda c: c.transpose_times(weighted(c.times(D), c.w), intercept=intercept))
+
+    def pull(c: _Chunk) -> Array:
+        """Return H_c'(T - H_c U_0), and below it a row with the sums of squares of T - H_c U_0."""
+        Y = np.zeros((len(c.T), n_out), c.H.dtype) if U is None else c.times(U_0.astype(data.dtype))
+        R = -residual(Y, c.T)
+        weighted_R = weighted(R, c.w)
+        return np.vstack([c.transpose_times(weighted_R, intercept=intercept), column_dots(R, weighted_R)])
 
     def start() -> Progress:
-        first = _first_pull(reservoir, data, view, U)
-        refuse_infinite(first.R)
-        U_0 = np.zeros_like(first.R) if U is None else U.astype(np.float64)
-        R = first.R - penalised(U_0, mu)
-        return Progress(U_0, R, inverse(R), first.squared + float(np.vdot(U_0, penalised(U_0, mu))))
+        first = passes.sum(pull)
+        refuse_infinite(first)
+        R = first[:-1] - penalised(U_0, mu)
+        return Progress(U_0, R, inverse(R), float(first[-1].sum() + np.vdot(U_0, penalised(U_0, mu))))
 
     if checkpoint is None:
-        at = conjugate_gradients(product, start(), inverse, mu)
+        at = conjugate_gradients(product, start(), inverse, mu, iterations=iterations)
     else:
         owner = weights_fingerprint(reservoir.weights(), (view, mu))
         at = _resume(checkpoint, owner, (view.rows(reservoir), data.n_out)) or start()
-        at = conjugate_gradients(product, at, inverse, mu, pause=lambda at: _keep(checkpoint, owner, at))
+        keep = partial(_keep, checkpoint, owner)
+        at = conjugate_gradients(product, at, inverse, mu, iterations=iterations, pause=keep)
     say(f"ridge readout: error {at.E / sketch.n:.4f} after {at.count} conjugate gradients")
     return at.U
-
-
-def _first_pull(reservoir: Reservoir, data: Dataset, view: ReadoutView, U: Array | None) -> _Pull:
-    """Return H_c'(T - H_c U) and ||T - H_c U||² over all the data."""
-    M = view.rows(reservoir)
-
-    def pull(data: Dataset, which: Array) -> _Pull:
-        result = _Pull(np.zeros((M, data.n_out)), 0.0)
-        for H, X, T, w in stream_states(reservoir, view, data.batch(which)):
-            Y = np.zeros((len(T), data.n_out), H.dtype) if U is None else apply_readout(H, X, U.astype(H.dtype))
-            R = residual(Y, T)
-            weighted_R = weighted(R, w)
-            result += _Pull(-_times_rows(H, X, weighted_R, intercept=view.intercept), float(np.vdot(R, weighted_R)))
-        return result
-
-    return data.sum(pull, group_sequences(data.lengths, MAX_FRAMES_PER_PASS))
-
-
-def _gram_product(reservoir: Reservoir, data: Dataset, view: ReadoutView, D: Array) -> Array:
-    """Return H_c'(H_c D) over all the data."""
-    M = view.rows(reservoir)
-
-    def product_of_group(data: Dataset, which: Array) -> Array:
-        result = np.zeros((M, data.n_out))
-        for H, X, _, w in stream_states(reservoir, view, data.batch(which)):
-            result += _times_rows(H, X, weighted(apply_readout(H, X, D), w), intercept=view.intercept)
-        return result
-
-    return np.asarray(data.sum(product_of_group, group_sequences(data.lengths, MAX_FRAMES_PER_PASS)))
-
-
-def _times_rows(H: Array, X: Array, Y: Array, *, intercept: bool) -> Array:
-    """Return H_c'Y = [H X 1]'Y, or [H X 0]'Y without an intercept (M, n_out), as float64."""
-    return np.vstack([H.T @ Y, X.T @ Y, intercept * Y.sum(axis=0, dtype=np.float64)])
 
 
 def _keep(checkpoint: Checkpoint, owner: str, at: Progress) -> None:

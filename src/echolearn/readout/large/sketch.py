@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 
 from echolearn.readout.ridge import choose_ridge, refuse_infinite
-from echolearn.readout.statistics import Statistics, statistics_of, weighted
+from echolearn.readout.statistics import Statistics, residual, statistics_of, weighted
 from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, observe
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import group_sequences
@@ -25,6 +25,7 @@ Rows = tuple[Array, Array, Array | None]  # H_c (k, M), T, and the weights (k,) 
 
 SAMPLE_FRAMES = 3000  # frames from which a sketch is made
 SKETCH_RANK = 750  # directions that it keeps
+CORRECTED_DIRECTIONS = 100  # in which a U of other weights is corrected; a sample has 30 frames for each
 TAIL_VARIANCE = 0.6  # variance in all other directions, in units of the weakest direction kept
 
 
@@ -41,6 +42,20 @@ class Sketch:
     mean: Array  # (M - 1,): the mean of the columns of H_c, without that of the intercept
     n: float  # the number of frames that the sketch stands for
     square: float  # the mean diagonal of the Gram matrix about the mean, from the sampled rows
+
+    def correct(self, U: Array, rows: Rows) -> Array:
+        """Return U, corrected in the leading directions so that its error on some rows is the least.
+
+        A U of other weights is wrong above all there: its error may be larger than that of no readout at all.
+        """
+        H_c, T, w = rows
+        V, mean = self.V[:, :CORRECTED_DIRECTIONS], self.mean.astype(H_c.dtype)
+        H = np.hstack([(H_c[:, :-1] - mean) @ V, H_c[:, -1:]])
+        R = residual(H_c @ U.astype(H_c.dtype), T)
+        root = None if w is None else np.sqrt(w)
+        C = linalg.lstsq(weighted(H, root), weighted(R, root))[0].astype(np.float64)
+        D = V @ C[:-1]
+        return np.asarray(U - np.vstack([D, C[-1] - self.mean @ D]))
 
     def inverse(self, mu: float) -> Operator:
         """Return the function R (M, n_out) -> (G + mu I)^-1 R, with the intercept not penalised.

@@ -7,17 +7,18 @@ weights, Case 1 at an older one; a readout tracker (`readout.trackers`, `readout
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from echolearn.execution.threads import tree_sum
 from echolearn.gradients.batch import BatchGradient, batch_gradient
 from echolearn.modelfile.checkpoint import Shape
 from echolearn.modelfile.layout import Facts, Tensors
 from echolearn.readout.solver import FullBatchTracker, MiniBatchTracker, solver_for
 from echolearn.readout.statistics import Statistics
-from echolearn.readout.trackers import observe_sequences, whole_groups
-from echolearn.readout.view import MAX_FRAMES_PER_PASS, Observation, Task
+from echolearn.readout.trackers import whole_groups
+from echolearn.readout.view import MAX_FRAMES_PER_PASS, Observation, Task, observe, stream_observations
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.sequences.batch import group_sequences, split_minibatch
@@ -146,17 +147,23 @@ class RidgeObjective:
         U, with_statistics = tracker.gradient_readout(), tracker.with_statistics
 
         def of_seen(seen: Observation) -> BatchGradient:
-            return batch_gradient(reservoir, task, gradient, U, seen, with_statistics=with_statistics)
+            now = replace(task, washout=seen.view.washout)
+            return batch_gradient(reservoir, now, gradient, U, seen, with_statistics=with_statistics)
+
+        # No error passes from one block of a look-back to another, so that time may be cut between them.
+        whole = task.lookback is None or task.needs_whole_sequences(reservoir)
 
         def gradient_of_group(data: Dataset, which: Array) -> BatchGradient:
-            return of_seen(observe_sequences(reservoir, task, data, which))
+            batch = data.batch(which)
+            if whole:
+                return of_seen(observe(reservoir, task, batch))
+            return tree_sum(map(of_seen, stream_observations(reservoir, task, batch, keep_F=True)))
 
         if tracker.kept is not None:
             found = self.data.executor.sum_kept(of_seen, tracker.kept)
         else:
-            found = self.data.sum(
-                gradient_of_group, group_sequences(self.data.lengths, whole_groups(self.data, reservoir.N))
-            )
+            frames = whole_groups(self.data, reservoir.N if whole else 1)
+            found = self.data.sum(gradient_of_group, group_sequences(self.data.lengths, frames))
         return found, tracker.finish(found.statistics)
 
     def _minibatch_gradient(self, tracker: MiniBatchTracker, which: Array) -> tuple[BatchGradient, float]:
