@@ -69,7 +69,10 @@ dist: $(VENV)/ready  ## sdist and wheel in dist/, checked, installed in an empty
 	$(BIN)/python -m build --quiet --no-isolation --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv .venv-dist
+	$(BIN)/python -m build --quiet --no-isolation --outdir .venv-dist/again .
+	diff --recursive dist .venv-dist/again  # a second build has the same bytes
 	.venv-dist/bin/python -m pip install --quiet dist/*.whl
+	.venv-dist/bin/python -m pip check
 	cd dist && ../.venv-dist/bin/python ../tools/try_wheel.py
 
 lint: $(VENV)/ready  ## style, types, which package imports which, and the rules of the tree
@@ -170,6 +173,7 @@ $(VENV)/ready: pyproject.toml requirements.lock
 	  $(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock && \
 	  $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . ,\
 	  $(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]')
+	$(BIN)/python -m pip check
 	touch $@
 
 .venv-uv/ready:

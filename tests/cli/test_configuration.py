@@ -19,6 +19,12 @@ def test_a_set_without_a_value_is_refused() -> None:
         configuration.assignments(["leak"])
 
 
+@pytest.mark.parametrize("text", ["direct=False", "direct=True", "leak=(0.1, 0.9)", "leak=[0.1", "learning={a: 1}"])
+def test_values_that_are_python_and_not_toml_are_refused(text):
+    with pytest.raises(ValueError, match=r"the value is not TOML; expected false, 0.5, a word, \[0.1, 0.9\]"):
+        configuration.assignments([text])
+
+
 def test_none_and_pairs_get_their_python_values() -> None:
     given = {"lookback": "none", "learn": "none", "leak": [0.1, 1.0]}
     settings = configuration.estimator_settings(given, ["lookback", "learn", "leak"], "x")

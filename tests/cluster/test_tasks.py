@@ -13,9 +13,10 @@ import toys
 from clusters import SMALL, assert_same_bits
 from echolearn import ESNClassifier
 from echolearn.cluster import executor, on
+from echolearn.cluster import tasks as dealing
 from echolearn.cluster.executor import ClusterExecutor
 from echolearn.cluster.tasks import Dealer
-from echolearn.cluster.worker import do_piece, work
+from echolearn.cluster.worker import Inbox, do_piece, work
 from echolearn.exceptions import CheckpointError, EchoStateWarning
 from echolearn.fitting.ensemble import Overseer
 from echolearn.sequences.dataset import Dataset
@@ -184,20 +185,40 @@ def test_ctrl_c_keeps_what_was_learned(client, ctrl_c):
     assert len(seen) == 3
 
 
+def test_waiting_for_a_report_or_an_answer_is_no_error_of_the_scheduler(client, monkeypatch):
+    def piece(number, datasets, report):
+        time.sleep(0.3)
+        return report(number)
+
+    monkeypatch.setattr(dealing, "REPORT_SECONDS", 0.05)
+    with on(client) as used:
+        dealer = Dealer(used, lambda number, _: number, stop=threading.Event(), failed=threading.Event())
+        assert dealer.deal(piece, [_echoes()], 4) == [0, 1, 2, 3]
+        inbox = Inbox("echolearn-nothing", client)
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                inbox.next(0.05)
+        inbox.queue.put(b"late")
+        assert inbox.next(10) == b"late"
+        inbox.close()
+    lines = [line for _, line in client.get_scheduler_logs() if "queue_get" in line]
+    assert not lines
+
+
 def test_ctrl_c_while_the_client_waits_for_reports(client, ctrl_c):
     stop, waits, received = threading.Event(), threading.Event(), []
 
     class Waiting:
-        """The queue of reports, at which the client waits after the first one until Ctrl-C comes."""
+        """The reports, for which the client waits after the first one until Ctrl-C comes."""
 
-        def __init__(self, queue):
-            self.queue, self.close = queue, queue.close
+        def __init__(self, inbox):
+            self.inbox, self.close = inbox, inbox.close
 
-        def get(self, timeout):
+        def next(self, seconds):
             if stop.is_set() or not received:
-                return self.queue.get(timeout=timeout)
+                return self.inbox.next(seconds)
             waits.set()
-            return self.queue.client.sync(asyncio.sleep, 600)
+            return self.inbox.queue.client.sync(asyncio.sleep, 600)
 
     def piece(number, datasets, report):
         while (answer := report(number)) is None:

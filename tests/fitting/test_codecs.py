@@ -1,5 +1,7 @@
 """Labels and values as a network learns them, and back."""
 
+from datetime import date
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -58,6 +60,23 @@ def test_a_classifier_needs_two_classes_and_one_label_each():
         ClassCodec.of([np.eye(3, 2)], True)
     with pytest.raises(ValueError, match=r"mixes labels of types \['int', 'str'\]"):
         ClassCodec.of([np.array(["a", 1], dtype=object)], True)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["2026-01-01", "2026-01-02"], "datetime64[D]"),
+        np.array(["2026-01-01", "2026-01-02"], "datetime64[ns]"),
+        np.array([1, 2], "timedelta64[s]"),
+        np.array([b"on", b"off"]),
+        np.array([date(2026, 1, 1), date(2026, 1, 2)]),
+    ],
+)
+def test_labels_that_no_file_can_hold_are_refused_with_the_line_that_helps(labels):
+    with pytest.raises(ValueError, match=r"cannot hold; expected strings .* Pass np.asarray\(y\).astype\(str\)"):
+        ClassCodec.of([labels, labels], per_step=True)
+    texts = np.asarray(labels).astype(str)
+    assert ClassCodec.of([texts, texts], per_step=True).labels.dtype.kind == "U"
 
 
 def test_frames_of_labels_are_one_hot_rows():

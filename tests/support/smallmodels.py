@@ -27,6 +27,9 @@ MODELS = {
     "values per series": lambda: SeriesRegressor(4, dtype="float64").fit(X, [v[0] for v in VALUES]),
     "both directions": lambda: ESNClassifier(bidirectional=True, **grouped(SMALL)).fit(X, LABELS),
     "feedback": lambda: ESNClassifier(feedback=True, **grouped(SMALL)).fit(X, LABELS),
+    "label sets, feedback": lambda: ESNClassifier(20, learn="none", feedback=True).fit(
+        X, [np.stack([y == "low", y == "high"], axis=1).astype(int) for y in LABELS]
+    ),
     "values": lambda: ESNRegressor(**grouped(SMALL, initial_state=np.full(4, 0.1))).fit(X, VALUES),
     "one value": lambda: ESNRegressor(dtype="float64", leak=1.0, **grouped(SMALL)).fit(X, [v[:, 0] for v in VALUES]),
     "bare": lambda: ESNRegressor(learn="none", **grouped(SMALL, bias_scaling=0.0, direct=False)).fit(X, VALUES),

@@ -17,7 +17,7 @@ from uuid import uuid4
 from echolearn import __version__
 from echolearn.cluster import executor as executors
 from echolearn.cluster.executor import ClusterExecutor, Future, Parts
-from echolearn.cluster.worker import do_piece
+from echolearn.cluster.worker import Inbox, do_piece
 from echolearn.exceptions import ClusterError
 from echolearn.sequences.dataset import Dataset
 
@@ -41,14 +41,9 @@ class Dealer:
     def __init__(self, executor: ClusterExecutor, receive: Receive, *, stop: Event, failed: Event) -> None:
         self.executor, self.receive, self.stop, self.failed = executor, receive, stop, failed
         self.name = f"echolearn-reports-{uuid4().hex}"
-        self.reports = self._queue(self.name)
+        self.reports = Inbox(self.name, executor.client)
         self.replies: dict[str, Any] = {}  # the queue of answers to each attempt at a piece
         self.waiting = 0.0  # since when nothing was received
-
-    def _queue(self, name: str) -> Any:
-        from distributed import Queue
-
-        return Queue(name, client=self.executor.client)
 
     def deal(self, piece: Piece[Result], datasets: list[Dataset], count: int) -> list[Result]:
         """Return the results of piece(number, ...) for the numbers below `count`; one piece per thread at a time."""
@@ -122,8 +117,10 @@ class Dealer:
 
     def _serve(self) -> None:
         """Answer the next report, or give up where there is no worker left."""
+        from distributed import Queue
+
         try:
-            sent = self.reports.get(timeout=REPORT_SECONDS)
+            sent = self.reports.next(REPORT_SECONDS)
         except TimeoutError:
             if time.monotonic() > self.waiting + executors.WORKERLESS_SECONDS:
                 self.executor.check_workers()
@@ -134,6 +131,6 @@ class Dealer:
         if reply is None:
             return  # the piece is done
         if reply not in self.replies:
-            self.replies[reply] = self._queue(reply)
+            self.replies[reply] = Queue(reply, client=self.executor.client)
         answer = self.receive(number, message)
         self.replies[reply].put(pickle.dumps((ordinal, answer)))

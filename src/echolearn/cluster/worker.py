@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from threading import local
@@ -109,6 +111,36 @@ def do_piece(version: str, job: bytes, number: int, reports: str, parts: list[li
         reporter.close()
 
 
+class Inbox:
+    """The messages of a queue of the scheduler, one after another.
+
+    This side limits the time that it waits, and the request stays open: the scheduler would log the timeout of a queue
+    as an error, with its traceback.
+    """
+
+    def __init__(self, name: str, client: Any) -> None:
+        import distributed
+
+        self.queue, self.loop = distributed.Queue(name, client=client), client.loop.asyncio_loop
+        self.asked: Future[bytes] | None = None
+
+    def next(self, seconds: float) -> bytes:
+        """Return the next message; TimeoutError if there is none in time."""
+        if self.asked is None:
+            self.asked = asyncio.run_coroutine_threadsafe(self.queue.get(asynchronous=True), self.loop)
+        if not wait([self.asked], seconds).done:
+            raise TimeoutError
+        answered, self.asked = self.asked, None
+        return answered.result()
+
+    def close(self) -> None:
+        """Answer the open request, if there is one, and let the scheduler forget the queue."""
+        if self.asked is not None:
+            self.queue.put(b"")
+            wait([self.asked], RESEND_SECONDS)
+        self.queue.close()
+
+
 class Reporter:
     """Sends the reports of a piece of work to the client, and receives the answers, through queues of the scheduler."""
 
@@ -118,7 +150,7 @@ class Reporter:
         self.number, self.name, self.ordinal = number, f"{reports}-{uuid4().hex}", 0
         self.worker, self.task = distributed.get_worker(), distributed.get_worker().get_current_task()
         client = distributed.get_client()
-        self.reports, self.replies = (distributed.Queue(name, client=client) for name in (reports, self.name))
+        self.reports, self.replies = distributed.Queue(reports, client=client), Inbox(self.name, client)
 
     def report(self, message: object) -> Any:
         """Return the client's answer to a message, which is sent again while there is none."""
@@ -127,7 +159,7 @@ class Reporter:
             with suppress(OSError):  # no answer in time (TimeoutError), or no connection
                 self.reports.put(pickle.dumps((self.number, self.name, self.ordinal, message)))
                 while True:
-                    ordinal, answer = pickle.loads(self.replies.get(timeout=RESEND_SECONDS))
+                    ordinal, answer = pickle.loads(self.replies.next(RESEND_SECONDS))
                     if ordinal == self.ordinal:  # others are second answers to earlier messages
                         return answer
             known = self.worker.state.tasks.get(self.task)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Number
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -40,6 +41,7 @@ class ClassCodec:
                 f"y has shape {found.shape}; expected one label each, not a row of them. Look whether X and y are "
                 "swapped: fit(X, y)."
             )
+        _refuse_other_types(found)
         try:
             _refuse_real_numbers(found)
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # of many classes: reported below
@@ -152,6 +154,19 @@ class LabelSetCodec:
         """Return the codec with the slopes that make targets T most likely, for outputs Y with weights w (K,)."""
         slopes = [_most_likely_slope(y - 0.5, t, w) for y, t in zip(Y.astype(np.float64).T, T.T, strict=True)]
         return LabelSetCodec(self.labels, np.array(slopes))
+
+
+def _refuse_other_types(found: Array) -> None:
+    """Refuse labels that a model file cannot hold: dates, durations, bytes and other objects."""
+    other = [str(found.dtype)] if found.dtype.kind in "mMS" else []
+    if found.dtype.kind == "O":
+        kinds = {type(label) for label in found}
+        other = sorted(kind.__name__ for kind in kinds if not issubclass(kind, (str, Number, np.bool_)))
+    if other:
+        raise ValueError(
+            f"y holds labels of type {', '.join(other)}, which a model file cannot hold; expected strings or numbers. "
+            "Pass np.asarray(y).astype(str); of a list of sequences, that of each."
+        )
 
 
 def _refuse_real_numbers(found: Array) -> None:

@@ -12,6 +12,7 @@ from echolearn.estimators import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import TrainingEnd
+from echolearn.forecasting.direct_forecast import DirectForecast
 from echolearn.monitoring.guard import GuardedStream
 from echolearn.streams import Stream
 from echolearn.streams._estimator import ClassifierStream, EstimatorStream
@@ -19,6 +20,7 @@ from echolearn.validation import Array, warn_user
 
 Monitored = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
 MIN_PROBABILITY = 1e-6  # probabilities below this count as this
+NO_ERRORS = np.empty((0, 1))
 
 
 def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource:
@@ -36,7 +38,7 @@ def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource
         if model.forecast_.method == "direct":
             _warn_of_separate_columns(model)
             return SteppedForecasts(model)
-        return Forecasts(*forecast_stream(model))
+        return Forecasts(*forecast_stream(model), earlier=_training_errors(model))
     if isinstance(model, (ESNClassifier, ESNRegressor)):
         stream: Stream | GuardedStream = model.stream()
     elif isinstance(model, (Stream, GuardedStream)):
@@ -83,6 +85,14 @@ def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
     return stream, np.ravel(stream.predict(known.last_value[0] * scale + mean))
 
 
+def _training_errors(esn: ESNForecaster) -> Array:
+    """Return the errors (n, n_dims) of forecasts of the next value in the series of the fit; none if they are logs."""
+    forecast = esn.forecast_
+    if isinstance(forecast, DirectForecast) and any(column.log for column in forecast.model.series[0].columns):
+        return NO_ERRORS
+    return np.asarray(forecast.residuals * forecast.form.codec.scale)
+
+
 class _Gaps:
     """Frames whose gaps are filled by the last known values, or by what is expected; fills: False leaves them."""
 
@@ -110,8 +120,10 @@ class Forecasts:
 
     one_sided = False
 
-    def __init__(self, stream: Stream | GuardedStream, expected: Array | None = None):
-        self._stream, self._expected, self._gaps = stream, expected, _Gaps()
+    def __init__(
+        self, stream: Stream | GuardedStream, expected: Array | None = None, earlier: Array = NO_ERRORS
+    ) -> None:
+        self._stream, self._expected, self._gaps, self.earlier = stream, expected, _Gaps(), earlier
 
     def errors(self, X: Array, y: ArrayLike | None) -> tuple[Array, Array]:
         """Return x - forecast and the forecasts, which the frames before have given; NaN where there is none."""
@@ -148,7 +160,7 @@ class SteppedForecasts:
     def __init__(self, esn: ESNForecaster):
         if len(esn.forecast_.last_value) > 1:
             raise ValueError("this forecaster was fitted to several series. Fit one for the series to be watched.")
-        self._esn = deepcopy(esn)
+        self._esn, self.earlier = deepcopy(esn), _training_errors(esn)
         codec = esn.forecast_.form.codec
         self._one_value, self._width = codec.one_value, len(codec.mean)
 
@@ -168,7 +180,7 @@ class SteppedForecasts:
 class Values:
     """A stream of values with a target for each frame; with `learn`, it learns from each after it was judged."""
 
-    one_sided = False
+    one_sided, earlier = False, NO_ERRORS
 
     def __init__(self, stream: Stream | GuardedStream, *, learn: bool, fills: bool):
         self._stream, self._learn, self._gaps = stream, learn, _Gaps(fills)
@@ -196,7 +208,7 @@ class Labels:
     A stream that learns gives labels only: its error is 1 where the label is wrong, and 0 where it is right.
     """
 
-    one_sided = True
+    one_sided, earlier = True, NO_ERRORS
 
     def __init__(self, stream: Stream | GuardedStream, classes: Array, *, targets: bool, learn: bool, fills: bool):
         self._stream, self._classes, self._targets, self._learn = stream, classes, targets, learn
@@ -223,5 +235,6 @@ class Labels:
         return -np.log(np.maximum(likely, MIN_PROBABILITY))[:, None], labels[:, None]
 
 
-# Their errors are (n, n_outputs) of the answers to frames (n, n_features); one_sided: only large ones are unusual.
+# Their errors are (n, n_outputs) of the answers to frames (n, n_features); one_sided: only large ones are unusual;
+# earlier: the errors of training, where they are known.
 ErrorSource = Forecasts | SteppedForecasts | Values | Labels

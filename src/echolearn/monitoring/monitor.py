@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.display.figures import BLUE, GREY, ORANGE, RED, prepared_axes
-from echolearn.monitoring._scores import Anchor, Reference, largest
-from echolearn.monitoring._sources import ErrorSource, Monitored, error_source
+from echolearn.monitoring._scores import Anchor, Reference, carried_over, largest
+from echolearn.monitoring._sources import NO_ERRORS, ErrorSource, Monitored, error_source
 from echolearn.monitoring.drift import PageHinkley
 from echolearn.monitoring.guard import GuardedStream
 from echolearn.validation import Array, check_boolean, check_columns, check_integer, is_number
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # an optional dependency
     from matplotlib.figure import Figure, SubFigure
 
 REFRESHES_PER_WINDOW = 20  # of the reference, while its errors are replaced once
+REFRESHES_PER_DOUBLING = 4  # of the reference, while the errors since a change become twice as many
 
 
 class Observation(NamedTuple):
@@ -92,12 +93,14 @@ class Observations:
 class Monitor:
     """A running network whose errors are watched: anomalies of single frames, and drifts.
 
-    The error of each frame is compared with the errors of the last `window` frames. Its score is its distance from
-    their median in units of their median absolute deviation, which outliers hardly change; with several outputs, the
-    largest distance. The p-value of a score is its rank among theirs and, for scores that are rarer than one in ten, a
-    generalised Pareto tail fitted to them. Independently of that, a test of Page and Hinkley looks for outputs whose
-    errors have become larger or smaller for good since the first full window; after a drift, the window starts anew
-    with the frames since the change.
+    The error of each frame is compared with the errors of the last `window` frames. Those of a forecaster start with
+    the residuals of its training, so that it is judged from its first frame on. The score of an error is its distance
+    from their median in units of their median absolute deviation, which outliers hardly change; with several outputs,
+    the largest distance. The p-value of a score is its rank among theirs and, for scores that are rarer than one in
+    ten, the predictive probability of generalised Pareto tails, weighed by how well they fit. Independently of that, a
+    test of Page and Hinkley looks for outputs whose errors have become larger or smaller for good since the first full
+    window. After a drift, the window starts anew with the frames since the change; as long as these are few, frames are
+    compared with the errors before the change, moved and widened as the frames since require.
 
     Parameters
     ----------
@@ -106,12 +109,13 @@ class Monitor:
         it is. A forecaster, or a network whose answer to a frame is the next frame, is watched by ``update(x)``; others
         by ``update(x, y)``. A classifier without `y` is watched for its doubt.
     level : float, default=1e-4
-        The p-value below which a frame is anomalous: about as many false alarms per frame. Below 1 / `window` it
-        relies on the fitted tail.
+        The p-value below which a frame is anomalous: the share of false alarms per frame. Below 1 / `window` it relies
+        on the fitted tail.
     window : int, default=1000
         How many errors a new one is compared with. More give finer p-values, fewer follow changes faster.
     warm_up : int, default=200
-        The errors that are needed before frames are judged, at the start and after a drift. At least 20.
+        The errors that are needed before frames are judged, those of training included, and before a change is looked
+        for again after a drift. At least 20.
     drift : PageHinkley or None, default=PageHinkley()
         The test for drifts. None: there is none.
     learn : bool, default=False
@@ -125,12 +129,14 @@ class Monitor:
     Notes
     -----
     Missing values (NaN) in a frame are filled by the forecast, or by the last known value, unless the estimator has its
-    own way (``missing="carry"``); missing targets are not judged. Errors that were anomalous stay in the window, but
-    count no more than the largest of the others, so that they do not hide the next ones.
+    own way (``missing="carry"``); missing targets are not judged. Of the anomalous errors in the window, as many as
+    chance explains count, but only as larger than the others, not by how much; more of them are left out. So they
+    neither hide the next ones nor make usual errors anomalous.
 
     References
     ----------
-    A. Siffer et al., "Anomaly detection in streams with extreme value theory", KDD 2017.
+    A. Siffer et al., "Anomaly detection in streams with extreme value theory", KDD 2017. J. Zhang and M. A. Stephens,
+    "A new and efficient estimation method for the generalized Pareto distribution", Technometrics 51, 2009.
 
     Examples
     --------
@@ -170,14 +176,15 @@ class Monitor:
         self._changed = 0  # frames since the last change, when its drift was seen
         self._drifted = 0  # the output that it was seen in
         # of the last frames, in the order of time: errors (n, n_outputs), and which of them were anomalies
-        self._errors, self._unusual = np.empty((0, 1)), np.empty(0, bool)
+        self._errors, self._unusual = NO_ERRORS, np.empty(0, bool)
+        self._reference: Reference | None = None
         self._restart(0)
 
     def _restart(self, kept: int) -> None:
-        """Forget the errors before the last `kept` ones, and all that was made of them."""
-        forgotten = max(0, len(self._errors) - kept)
-        self._errors, self._unusual = self._errors[forgotten:], self._unusual[forgotten:]
-        self._reference: Reference | None = None
+        """Set the errors before the last `kept` ones aside, and look for changes among the others anew."""
+        cut = max(0, len(self._errors) - kept)
+        self._before, self._errors = np.split(self._errors, [cut])
+        self._before_unusual, self._unusual = np.split(self._unusual, [cut])
         self._anchor: Anchor | None = None  # what drifts are measured against: the first full window
         self._settled = False  # whether that window was full
         self._due = 0  # frames until the reference is made anew
@@ -232,6 +239,8 @@ class Monitor:
         if self._source is None:
             self._targets = y is not None
             self._source = error_source(self.model, learn=self.learn, targets=self._targets)
+            self._errors = self._source.earlier[-self.window :]
+            self._unusual = np.zeros(len(self._errors), bool)
         elif self._targets != (y is not None):
             raise ValueError("some frames came with targets and some without. Give y for all of them, or for none.")
         errors, expected = self._source.errors(frames, y)
@@ -310,14 +319,20 @@ class Monitor:
         return alarm
 
     def _refresh(self) -> None:
-        """Make the reference anew, where that is due."""
+        """Make the reference anew, where that is due: of the errors since the last change, or with those before it."""
         if self._due > 0:
             return
-        n = len(self._errors)
-        self._due = max(1, self.window // REFRESHES_PER_WINDOW) if n >= self.warm_up else self.warm_up - n
-        if n < self.warm_up:
+        errors, unusual, n = self._errors, self._unusual, len(self._errors)
+        self._due = max(1, self.window // REFRESHES_PER_WINDOW)
+        if n < self.warm_up and len(self._before):
+            self._due = max(1, min(self._due, self.warm_up - n, n // REFRESHES_PER_DOUBLING))
+            errors = np.concatenate([carried_over(self._before, errors), errors])
+            unusual = np.concatenate([self._before_unusual, unusual])
+        elif n < self.warm_up:
+            self._due = self.warm_up - n
             return
         assert self._source is not None
-        self._reference = Reference.of(self._errors, one_sided=self._source.one_sided, unusual=self._unusual)
-        if not self._settled and self.drift is not None:
-            self._anchor, self._settled = Anchor.of(self._errors, self._reference), n == self.window
+        one_sided = self._source.one_sided
+        self._reference = Reference.of(errors, one_sided=one_sided, unusual=unusual, level=self.level)
+        if n >= self.warm_up and not self._settled and self.drift is not None:
+            self._anchor, self._settled = Anchor.of(errors, self._reference), n == self.window

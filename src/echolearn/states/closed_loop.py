@@ -47,7 +47,7 @@ def run_with_feedback(
     if reservoir.bias is not None:
         drive += reservoir.bias.astype(dtype)
     W_rec, W_fb, a = reservoir.W_rec.astype(dtype), reservoir.W_fb.astype(dtype), reservoir.leak.astype(dtype)
-    U = U.astype(dtype)
+    U = np.ascontiguousarray(U, dtype)  # the order in which a saved readout is loaded: the same sums, to the bit
     N = reservoir.N
     h = reservoir.initial_states(len(batch.lengths), dtype) if start is None else start.h.astype(dtype)
     y = np.zeros((len(h), U.shape[1]), dtype) if start is None or start.y is None else start.y.astype(dtype)

@@ -83,6 +83,50 @@ def test_a_stop_closes_streams_and_ends_well(path, sign):
         assert running.log.read_text().endswith("stopped.\n")
 
 
+def _listens(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_stop_answers_the_requests_that_have_begun_and_takes_no_others(path):
+    """The head and a part of the body come before SIGTERM, the rest after the service has stopped to listen."""
+    question = service_hostile.request(json.dumps({"X": X[0].tolist()}).encode())
+    with served(path) as running, socket.create_connection(("127.0.0.1", running.port), timeout=30) as begun:
+        begun.sendall(question[:-40])
+        while "echolearn_running_requests 1.0" not in running.get("/metrics"):
+            time.sleep(0.05)
+        running.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        while _listens(running.port):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        begun.sendall(question[-40:])
+        answer = b"".join(iter(lambda: begun.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert len(json.loads(answer.partition(b"\r\n\r\n")[2])["labels"]) == len(X[0])
+        assert running.process.wait(20) == 0
+
+
+def test_a_model_that_is_replaced_on_disk_is_served_after_a_restart_only(tmp_path):
+    file, question = tmp_path / "model.safetensors", service_hostile.request(json.dumps({"X": X[0].tolist()}).encode())
+
+    def ask(running):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, service_hostile.talk(running.port, question)).result()
+
+    MODELS["classifier"]().save(file)
+    with served(file) as running:
+        about, answer = running.get("/model"), ask(running)
+        assert answer.startswith(b"HTTP/1.1 200")
+        for replace in (lambda: MODELS["values"]().save(file), lambda: file.write_bytes(b"damaged"), file.unlink):
+            replace()
+            assert running.get("/model") == about
+            assert ask(running).partition(b"\r\n\r\n")[2] == answer.partition(b"\r\n\r\n")[2]
+    MODELS["values"]().save(file)
+    with served(file) as running:
+        assert running.get("/model")["task"] == "values"
+
+
 def test_the_page_of_the_model_appears_at_the_root(path):
     with served(path, "--page") as running:
         deadline = time.monotonic() + 120
