@@ -18,12 +18,11 @@ import argparse
 import hashlib
 import itertools
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-os.environ |= {f"{name}_NUM_THREADS": "1" for name in ("OMP", "NUMBA", "OPENBLAS", "MKL")}
 
 import numpy as np
 from scipy.stats import rankdata, studentized_range
@@ -33,7 +32,7 @@ import measure
 import protocol
 import results
 from echolearn import SeriesClassifier
-from table_text import ROOT, load, markdown
+from table_text import ROOT, load, markdown, table
 
 NAME = "sequences"
 OURS = "SeriesClassifier()"
@@ -153,41 +152,51 @@ def keep(row: Row) -> None:
         content["superseded"] = content.get("superseded", []) + same
 
 
-def table_of(measure_name: str) -> tuple[list[str], np.ndarray]:
-    """Return the data sets that all methods have run on, and their figures (sets, methods)."""
+def table_of(measure_name: str, methods: list[str]) -> np.ndarray:
+    """Return the figures (sets, methods) of the data sets that all these methods have run on."""
     found = {(row["work"], row["method"]): row[measure_name] for row in load(NAME).get("rows", [])}
     works = sorted({work for work, _ in found})
-    works = [work for work in works if all((work, method) in found for method in METHODS)]
-    return works, np.array([[found[work, method] for method in METHODS] for work in works])
+    kept = [work for work in works if all((work, method) in found for method in methods)]
+    return np.array([[found[work, method] for method in methods] for work in kept]).reshape(-1, len(methods))
 
 
-def compared(figures: np.ndarray, digits: int = 9) -> list[str]:
-    """Return wins/ties/losses of ours against each method."""
-    rounded = figures.round(digits)
-    ours = rounded[:, :1]
-    return ["/".join(str(int(n)) for n in counts) for counts in zip(*_counts(ours, rounded), strict=True)]
+@table
+def sequences_pairs() -> str:
+    """Return ours beside each rival, on the sets that both have run on."""
+    cells = []
+    for rival_name in list(METHODS)[1:]:
+        errors, losses, briers, seconds, memory = (table_of(name, [OURS, rival_name]) for name in MEASURES)
+        if not len(errors):
+            continue
+        difference = (errors[:, 0] - errors[:, 1]).round(9)
+        counts = (difference < 0).sum(), (difference == 0).sum(), (difference > 0).sum()
+        means = [
+            f"{values[:, k].mean():.{digits}f}"
+            for values, digits in ((errors, 2), (losses, 3), (briers, 3))
+            for k in (0, 1)
+        ]
+        sums = [f"{seconds[:, k].sum():.0f}" for k in (0, 1)] + [f"{memory[:, k].max():.0f}" for k in (0, 1)]
+        cells.append([rival_name, len(errors), *means[:2], "/".join(map(str, counts)), *means[2:], *sums])
+    pairs = [
+        f">{name}, {side}"
+        for name in ("log loss", "Brier score", "processor seconds", "MB")
+        for side in ("ours", "theirs")
+    ]
+    return markdown(["", ">sets", ">mean error %, ours", ">theirs", ">wins/ties/losses", *pairs], cells)
 
 
-def _counts(ours: np.ndarray, figures: np.ndarray) -> tuple[np.ndarray, ...]:
-    return (ours < figures).sum(axis=0), (ours == figures).sum(axis=0), (ours > figures).sum(axis=0)
-
-
-def summary() -> str:
-    """Return the table of all methods: means, mean ranks, comparisons with ours, and sums of seconds."""
-    errors, losses, briers, seconds, memory = (table_of(name)[1] for name in MEASURES)
+@table
+def sequences_ranks() -> str:
+    """Return mean errors, mean ranks, and on how many sets a method is the best, on the sets that all have run on."""
+    methods = list(METHODS)
+    errors, losses, briers = (table_of(name, methods) for name in MEASURES[:3])
     ranks = rankdata(errors.round(9), axis=1).mean(axis=0)
-    against = compared(errors)
     best = [(values <= values.min(axis=1, keepdims=True) + 1e-12).sum(axis=0) for values in (losses, briers)]
     cells = [
-        [
-            *(method, f"{errors[:, k].mean():.2f}", f"{ranks[k]:.2f}", against[k] if k else ""),
-            *(f"{losses[:, k].mean():.3f}", best[0][k], f"{briers[:, k].mean():.3f}", best[1][k]),
-            *(f"{seconds[:, k].sum():.0f}", f"{memory[:, k].max():.0f}"),
-        ]
-        for k, method in enumerate(METHODS)
+        [method, len(errors), f"{errors[:, k].mean():.2f}", f"{ranks[k]:.2f}", best[0][k], best[1][k]]
+        for k, method in enumerate(methods)
     ]
-    heads = ["", ">mean error, %", ">mean rank", ">ours wins/ties/losses", ">log loss", ">best on", ">Brier score"]
-    return markdown([*heads, ">best on", ">processor seconds", ">memory, MB"], cells)
+    return markdown(["", ">sets", ">mean error, %", ">mean rank", ">best log loss on", ">best Brier score on"], cells)
 
 
 def critical_difference(methods: int, sets: int) -> float:
@@ -200,7 +209,7 @@ def draw() -> None:
     """Draw the mean ranks; a bar joins methods that are no farther apart than the critical difference."""
     from matplotlib.figure import Figure
 
-    errors = table_of("error")[1]
+    errors = table_of("error", list(METHODS))
     ranks = rankdata(errors.round(9), axis=1).mean(axis=0)
     order, far = np.argsort(ranks), critical_difference(len(ranks), len(errors))
     figure = Figure(figsize=(8, 1.9), layout="constrained")
@@ -229,6 +238,8 @@ def main() -> None:
     parser.add_argument("--train", type=int, metavar="FOLDS", help="try ours on folds of the training parts instead")
     parser.add_argument("--summary", action="store_true", help="print and draw what the result file has; run nothing")
     options = parser.parse_args()
+    if os.environ.get("OMP_NUM_THREADS") != "1":  # which numerical libraries read when they are imported
+        os.execve(sys.executable, [sys.executable, *sys.argv], protocol.single_threaded())
     warnings.simplefilter("ignore")
     paths = by_size(options.folder, options.sets)
     if options.train:
@@ -240,8 +251,9 @@ def main() -> None:
         return
     if not options.summary:
         measure_all(paths, options.methods)
-    print(summary())
-    draw()
+    print(f"{sequences_pairs()}\n\n{sequences_ranks()}")
+    if options.summary:
+        draw()
 
 
 if __name__ == "__main__":

@@ -163,17 +163,20 @@ def test_groups_of_a_prediction_do_not_matter(monkeypatch):
 
 def test_many_sequences_are_solved_from_sums(monkeypatch):
     """The solutions from sums over groups are those that the dual form has, whichever sequences chose."""
-    settings = {"hidden_units": 20, "readout": "ridge", "dtype": "float64", "standardize": False, "ridge": 1000.0}
-    esn = SeriesClassifier(**settings).fit(NOISE, LEVELS)
-    found, expected = ref.mean_of_readouts(rows_of(esn, NOISE), np.eye(2)[LEVELS], np.ones(40), 1000.0)
+    settings = {"hidden_units": 10, "readout": "ridge", "dtype": "float64", "standardize": False, "ridge": 1000.0}
+    T = (RHYTHMS[:, None] == np.unique(RHYTHMS)).astype(float)
+    esn = SeriesClassifier(**settings).fit(SINES, RHYTHMS)
+    found, expected = ref.mean_of_readouts(rows_of(esn, SINES), T, np.ones(60), 1000.0)
     np.testing.assert_allclose(esn.network_.view.summary.shares, found, atol=1e-6)
-    outputs = rows_of(esn, NOISE).reshape(40, -1) @ esn.readout_weights_ + esn.intercept_
+    assert found.max() < 0.9  # a mean, not a choice
+    outputs = rows_of(esn, SINES).reshape(60, -1) @ esn.readout_weights_ + esn.intercept_
     np.testing.assert_allclose(outputs, expected, atol=1e-6)
-    monkeypatch.setattr(summaries, "MAX_CHOOSING_SEQUENCES", 39)
-    many = SeriesClassifier(**settings).fit(NOISE, LEVELS)
-    outputs = rows_of(many, NOISE).reshape(40, -1) @ many.readout_weights_ + many.intercept_
-    np.testing.assert_allclose(outputs, expected, atol=0.05)  # units, scales and shares of 39
-    assert np.abs(outputs - expected).max() > 1e-9
+    monkeypatch.setattr(summaries, "MAX_CHOOSING_SEQUENCES", 59)
+    many = SeriesClassifier(**settings).fit(SINES, RHYTHMS)
+    outputs = rows_of(many, SINES).reshape(60, -1) @ many.readout_weights_ + many.intercept_
+    assert np.abs(outputs - expected).max() > 1e-9  # other units, scales and shares
+    _, expected = ref.mean_of_readouts(rows_of(many, SINES), T, np.ones(60), 1000.0 * 60 / 59)
+    np.testing.assert_allclose(outputs, expected, atol=0.02)  # scales and shares of 59
 
 
 def test_scikit_learn_takes_it():
