@@ -103,8 +103,8 @@ bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4
 tables: $(VENV)/ready  ## the tables of README.md and docs/ from benchmarks/results/
 	$(BIN)/python benchmarks/tables.py
 
-series: .venv-series/ready  ## whole sequences to classes, side by side with other libraries
-	.venv-series/bin/python benchmarks/series.py
+series: .venv-series/ready  ## whole series to classes beside MiniRocket, MultiRocket-Hydra and QUANT; UCR=path/to/folder
+	.venv-series/bin/python benchmarks/sequences.py $(UCR)
 
 defaults: .venv-series/ready  ## every estimator as it comes, ten seeds, beside what others would use; DATA=path/to/an4_states.npz
 	.venv-series/bin/python benchmarks/defaults.py $(if $(wildcard $(DATA)),--data $(DATA))

@@ -119,7 +119,7 @@ def open_test(experiment, path, *, seeds, prepared=False):
     """
     record = describe(experiment, path, seeds=seeds)  # refuses before anything is read
     part = an4.read_parts(path, [an4.TEST])[an4.TEST]
-    _log_reading(record)
+    log_reading(record)
     return (an4.prepare(part[0]), part[1]) if prepared else part, record
 
 
@@ -138,7 +138,7 @@ def describe(experiment, path, *, seeds):
     }
 
 
-def _log_reading(record):
+def log_reading(record):
     """Count this reading of a test part in results/test_readings.json: once per experiment, commit and settings."""
     with updated(results.FOLDER / f"{READINGS}.json") as content:
         entries = content.setdefault("readings", [])

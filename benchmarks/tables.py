@@ -18,6 +18,7 @@ import monitoring_tables  # noqa: F401
 import paper_tables  # noqa: F401
 import recognition_tables  # noqa: F401
 import reliability_tables  # noqa: F401
+import sequences  # noqa: F401
 from table_text import ROOT, TABLES
 
 MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

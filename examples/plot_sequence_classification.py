@@ -43,7 +43,7 @@ def gestures(count, rng):
 # One comparison can be luck. Each repetition has new data and new networks of 80 units: 240 series to learn from, and
 # 600 to test. The first way has no network: a logistic regression of the mean position of the pen. The next three have
 # the states of a fixed reservoir, of which the regression receives the mean over time, the last one, or the means over
-# four parts of time. The fifth is a `SeriesClassifier` with two sets of 40 units: its readout receives a summary of the
+# four parts of time. The fifth is a `SeriesClassifier` with four sets of 40 units: its readout sees a summary of the
 # states (mean, deviation, extremes, last state and shares of time above thresholds).
 
 

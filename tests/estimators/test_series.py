@@ -41,7 +41,7 @@ def statistics(model, X):
     backward = np.zeros(r.N, bool) if r.backward is None else r.backward
     rows = []
     for x in X:
-        seen = ref.delay((x - model.input_mean_) / model.input_scale_, summary.delays)
+        seen = ref.seen((x - model.input_mean_) / model.input_scale_, summary.delays)
         H = ref.states_both_ways(w, backward, seen, "tanh").T
         rows.append(ref.summarize(H, summary.thresholds, view.washout, backward))
     return np.array(rows)
@@ -54,15 +54,12 @@ def by_hand(model, X):
 
 
 def assert_ridge_solution(model, y, weights):
-    """Compare outputs with those of the normal equations, in columns of weighted mean 0 and deviation 1."""
-    rows, kept = statistics(model, PAIRS), weights > 0
-    mean = np.average(rows, axis=0, weights=weights)
-    scale = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weights))
-    varies = scale > 1e-9 * np.abs(rows).max()
-    Z = ((rows - mean) / np.where(varies, scale, 1))[:, varies]
+    """Compare shares and outputs with those of four ridge regressions, each solved by its normal equations."""
+    rows = statistics(model, PAIRS).reshape(len(PAIRS), -1, model.reservoir_.N)
     T = (y - model.target_mean_) / model.target_scale_
-    V, b = ref.ridge_fit(Z[kept], T[kept], weights[kept], model.ridge_)
-    np.testing.assert_allclose(by_hand(model, PAIRS), Z @ V + b, atol=1e-6)
+    shares, outputs = ref.mean_of_readouts(rows, T, weights, model.ridge_)
+    np.testing.assert_allclose(model.network_.view.summary.shares, shares, atol=1e-6)
+    np.testing.assert_allclose(by_hand(model, PAIRS), outputs, atol=1e-6)
 
 
 # ---------------- Answers
@@ -203,12 +200,12 @@ def test_ignored_labels_and_missing_values_are_no_targets():
 
 
 def test_steps_of_the_washout_do_not_count():
-    """They leave states behind, of which 300 steps later nothing is left; units that run backward end in them."""
+    """They leave states behind, of which 900 steps later nothing is left; units that run backward end in them."""
     rng = np.random.default_rng(0)
-    long = [np.vstack([rng.normal(size=(40, 1)), np.zeros((300, 1)), x]) for x in X[:8]]
+    long = [np.vstack([rng.normal(size=(40, 1)), np.zeros((900, 1)), x]) for x in X[:8]]
     other = [np.vstack([rng.normal(size=(40, 1)), x[40:]]) for x in long]
-    model = SeriesClassifier(UNITS, washout=340).fit(long, WORDS[:8])
-    rows, changed = (statistics(model, some).reshape(8, -1, 2 * UNITS) for some in (long, other))
+    model = SeriesClassifier(UNITS, washout=940).fit(long, WORDS[:8])
+    rows, changed = (statistics(model, some).reshape(8, -1, 4 * UNITS) for some in (long, other))
     differ = np.abs(rows - changed).max(axis=0) > 1e-6
     last = 4  # after the means, deviations and extremes
     np.testing.assert_array_equal(differ[last], model.reservoir_.backward)
@@ -277,8 +274,8 @@ def test_names_of_columns():
 
 def test_states_are_those_of_all_units():
     model = SeriesClassifier(UNITS).fit(X, WORDS)
-    assert [H.shape for H in model.states(X_NEW)] == [(len(x), 2 * UNITS) for x in X_NEW]
-    assert model.reservoir_.N == 2 * UNITS
+    assert [H.shape for H in model.states(X_NEW)] == [(len(x), 4 * UNITS) for x in X_NEW]
+    assert model.reservoir_.N == 4 * UNITS
     assert len(model.history_) == 0
     with pytest.raises(ValueError, match="warm_up is for one answer per step"):
         model.states(X_NEW, warm_up=X)
@@ -439,7 +436,7 @@ def test_no_keyword_changes_the_model_that_is_fitted(name):
     assert set(OTHER_SETTINGS) | {"hidden_units"} == set(signature(SeriesClassifier).parameters)
     plain = SeriesClassifier(UNITS).fit(X, WORDS)
     other = SeriesClassifier(UNITS, **{name: OTHER_SETTINGS[name]}).fit(X, WORDS)
-    assert other.reservoir_.N == plain.reservoir_.N == 2 * UNITS
+    assert other.reservoir_.N == plain.reservoir_.N == 4 * UNITS
     assert other.reservoir_.activation == "tanh"
     assert other.network_.view.summary.statistics == plain.network_.view.summary.statistics
     assert other.network_.readout.U.shape == plain.network_.readout.U.shape
@@ -457,7 +454,7 @@ def test_clones_and_parameters(kind, y):
     assert clone(model).get_params() == model.get_params()
     first, second = (clone(model).fit(X, y).network_.readout.U for _ in range(2))
     np.testing.assert_array_equal(first, second)
-    assert model.set_params(hidden_units=9).fit(X, y).reservoir_.N == 18
+    assert model.set_params(hidden_units=9).fit(X, y).reservoir_.N == 36
     assert f"{kind.__name__}(hidden_units=9, random_state=3, washout=2)" == repr(model)
 
 
@@ -473,4 +470,4 @@ def test_searches_and_cross_validation():
 def test_the_view_in_a_notebook_says_what_was_learned():
     text = SeriesClassifier(5).fit(X, WORDS)._repr_html_()
     assert "the readout only" in text
-    assert "10 hidden units" in text
+    assert "20 hidden units" in text

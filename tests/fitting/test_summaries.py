@@ -1,6 +1,4 @@
-"""One target per series: which units are chosen by leaving series out, files, threads, many series, weights."""
-
-import re
+"""One target per series: how much sets of units count by series left out, files, threads, many series, weights."""
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from sklearn.model_selection import cross_val_score
 import reference as ref
 from echolearn import SeriesClassifier, SeriesRegressor, load
 from echolearn.fitting import summaries
+from echolearn.modelfile.schema import SETS_OF_UNITS
 from echolearn.readout import network as networks
 from echolearn.readout.ridge import Columns
 from threadpools import thread_pool
@@ -38,9 +37,9 @@ NOISE, LEVELS = levels(40, 0)
 SMALL = {"hidden_units": 40}
 
 
-def chosen(capsys):
-    """Return the kind of units that a fit names as chosen."""
-    return capsys.readouterr().err.rsplit("chosen: ", 1)[1].split()[0]
+def shares(model):
+    """Return how much each set of units counts, by name."""
+    return dict(zip(SETS_OF_UNITS, model.network_.view.summary.shares, strict=True))
 
 
 def test_sines_of_random_phase_are_told_apart():
@@ -48,22 +47,43 @@ def test_sines_of_random_phase_are_told_apart():
     assert SeriesClassifier().fit(SINES, RHYTHMS).score(X, y) >= 0.95
 
 
-def test_units_are_chosen_by_the_errors_of_sequences_left_out(capsys):
-    """Rhythms need detectors of changes, levels need those of levels; the other choice is much worse."""
-    SeriesClassifier(verbose=1, **SMALL).fit(SINES, RHYTHMS)
-    assert chosen(capsys) == "changes"
-    esn = SeriesClassifier(verbose=1, **SMALL).fit(NOISE, LEVELS)
-    assert chosen(capsys) == "levels"
+def test_units_count_by_the_errors_of_sequences_left_out(capsys):
+    """Rhythms need detectors of changes, levels need those of levels; the others count little."""
+    rhythms = SeriesClassifier(verbose=1, **SMALL).fit(SINES, RHYTHMS)
+    printed = capsys.readouterr().err
+    assert shares(rhythms)["levels"] < 0.05
+    assert shares(rhythms)["changes"] + shares(rhythms)["changes of differences"] > 0.5
+    for name, share in shares(rhythms).items():
+        assert f"{name} {100 * share:.0f} %" in printed
+        assert f"{name} {100 * share:.0f} %" in rhythms._repr_html_()
+    esn = SeriesClassifier(**SMALL).fit(NOISE, LEVELS)
+    assert max(shares(esn), key=shares(esn).get) == "levels"
     assert esn.score(*levels(200, 1)) > 0.9
 
 
-@pytest.mark.parametrize("kind", ["levels", "changes"])
-def test_the_other_choice_is_worse(kind, monkeypatch):
-    X, y, train = (*sines(90, 1), (SINES, RHYTHMS)) if kind == "levels" else (*levels(200, 1), (NOISE, LEVELS))
-    own = SeriesClassifier(**SMALL).fit(*train).score(X, y)
-    draw = summaries.draw_units
-    monkeypatch.setattr(summaries, "draw_units", lambda *a: {kind: draw(*a)[kind]})
-    assert SeriesClassifier(**SMALL).fit(*train).score(X, y) < own - 0.1
+@pytest.mark.parametrize("power", [0, 100], ids=["all alike", "a choice"])
+def test_other_shares_are_worse_on_new_series(power, monkeypatch):
+    """The mean squared error of probabilities, over tasks of both kinds and three seeds."""
+    tasks = [(*sines(45, k), *sines(90, k + 50)) for k in range(3)] + [
+        (*levels(30, k), *levels(200, k + 50)) for k in range(3)
+    ]
+
+    def brier():
+        found = []
+        for X, y, X_new, y_new in tasks:
+            esn = SeriesClassifier(20).fit(X, y)
+            found.append(((esn.predict_proba(X_new) - (y_new[:, None] == esn.classes_)) ** 2).sum(axis=1).mean())
+        return np.mean(found)
+
+    own = brier()
+    monkeypatch.setattr(summaries, "ERROR_POWER", power)
+    assert brier() > own
+
+
+def test_shares_fall_with_the_error_and_add_up():
+    np.testing.assert_allclose(summaries.shares_of([0.2, 0.1, 0.2, 0.4]), np.array([1, 256, 1, 1 / 256]) / 258.00390625)
+    np.testing.assert_array_equal(summaries.shares_of([0.0, 0.0, 0.0, 0.0]), 0.25)
+    np.testing.assert_array_equal(summaries.shares_of([0.5, 0.0, 0.5, 0.5]), [0, 1, 0, 0])
 
 
 def test_probabilities_are_calibrated_and_agree_with_answers():
@@ -89,32 +109,26 @@ def test_values_of_sequences():
     np.testing.assert_allclose(pair[:, 0], -pair[:, 1], atol=1e-4)
 
 
-def test_the_chosen_units_have_the_smallest_error_left_out(monkeypatch, capsys):
-    """The errors that are printed decide: the smallest one is chosen, and every other choice has a larger one."""
-    X, y = [*SINES, *[x[:, :1] for x in NOISE]], np.r_[RHYTHMS, LEVELS.astype(str)]
-    SeriesClassifier(verbose=1, **SMALL).fit(X, y)
-    printed = capsys.readouterr().err
-    errors = dict(re.findall(r"(levels|both|changes) ([0-9.]+)", printed.split(";")[0]))
-    assert len(errors) == 3
-    assert printed.rsplit("chosen: ", 1)[1].split()[0] == min(errors, key=lambda name: float(errors[name]))
-    drawn, draw = {}, summaries.draw_units
-    for kind in errors:
-        monkeypatch.setattr(summaries, "draw_units", lambda *a, kind=kind: {kind: draw(*a)[kind]})
-        SeriesClassifier(verbose=1, **SMALL).fit(X, y)
-        drawn[kind] = re.search(rf"{kind} ([0-9.]+); chosen: {kind}", capsys.readouterr().err)[1]
-    assert drawn == errors
-
-
-def test_the_ridge_is_the_one_with_the_smallest_error_left_out():
-    """Each series is left out in turn, by hand, for each of the ridges given."""
+def test_each_ridge_is_the_one_with_the_smallest_error_left_out():
+    """Each series is left out in turn, by hand, for each of the ridges given, and for each set of units."""
     how = {"hidden_units": 10, "readout": "ridge", "dtype": "float64", "standardize": False}
-    ridges = [1.0, 30.0, 1000.0, 1e5]
+    ridges, ones = [1.0, 30.0, 1000.0, 1e5], np.ones(40)
     esn = SeriesClassifier(ridge=ridges, **how).fit(NOISE, LEVELS)
-    rows = esn.network_.view.summary.rows(esn.reservoir_, NOISE, 0, np.float64)
-    Z, T = Columns.of(rows, np.ones(40)).standardize(rows), np.eye(2)[LEVELS]
-    errors = [((ref.left_out(Z, T, np.ones(40), ridge) - T) ** 2).sum() for ridge in ridges]
-    assert 0 < np.argmin(errors) < len(ridges) - 1  # a choice, not an edge
-    assert esn.ridge_ == pytest.approx(ridges[int(np.argmin(errors))])
+    best, errors, T = [], [], np.eye(2)[LEVELS]
+    for R in np.split(rows_of(esn, NOISE), 4, axis=2):
+        Z = Columns.of(R.reshape(40, -1), ones).standardize(R.reshape(40, -1))
+        missed = [((ref.left_out(Z, T, ones, ridge) - T) ** 2).sum() for ridge in ridges]
+        best.append(ridges[int(np.argmin(missed))])
+        errors.append(min(missed))
+    assert len(set(best)) > 1  # each has its own
+    assert esn.ridge_ == pytest.approx(summaries.shares_of(errors) @ best)
+
+
+def rows_of(esn, X):
+    """Return the statistics (n, statistics, units) that the readout sees."""
+    summary = esn.network_.view.summary
+    rows = summary.rows(esn.reservoir_, [summary.inputs(x) for x in X], 0, np.float64)
+    return rows.reshape(len(X), summary.statistics, esn.reservoir_.N)
 
 
 @pytest.mark.parametrize(("X", "y"), [(SINES, RHYTHMS), (NOISE, LEVELS)], ids=["changes", "levels"])
@@ -148,21 +162,21 @@ def test_groups_of_a_prediction_do_not_matter(monkeypatch):
 
 
 def test_many_sequences_are_solved_from_sums(monkeypatch):
-    """The solution from sums over groups is the one that the dual form has, whichever sequences chose."""
-    settings = {"hidden_units": 20, "readout": "ridge", "dtype": "float64", "standardize": False}
-    esn = SeriesClassifier(ridge=1000.0, **settings).fit(NOISE, LEVELS)
-    rows = esn.network_.view.summary.rows(esn.reservoir_, NOISE, 0, np.float64)
-    w = np.ones(len(rows))
-    columns = Columns.of(rows, w)
-    Z = columns.standardize(rows)
-    V, b = ref.ridge_fit(Z, np.eye(2)[LEVELS], w, 1000.0)
-    np.testing.assert_allclose(rows @ esn.readout_weights_ + esn.intercept_, Z @ V + b, atol=1e-6)
-    monkeypatch.setattr(summaries, "MAX_CHOOSING_SEQUENCES", 39)
-    many = SeriesClassifier(ridge=1000.0, **settings).fit(NOISE, LEVELS)
-    rows = many.network_.view.summary.rows(many.reservoir_, NOISE, 0, np.float64)
-    Z = Columns.of(rows, w).standardize(rows)
-    V, b = ref.ridge_fit(Z, np.eye(2)[LEVELS], w, 1000.0 * 40 / 39)
-    np.testing.assert_allclose(rows @ many.readout_weights_ + many.intercept_, Z @ V + b, atol=1e-6)
+    """The solutions from sums over groups are those that the dual form has, whichever sequences chose."""
+    settings = {"hidden_units": 10, "readout": "ridge", "dtype": "float64", "standardize": False, "ridge": 1000.0}
+    T = (RHYTHMS[:, None] == np.unique(RHYTHMS)).astype(float)
+    esn = SeriesClassifier(**settings).fit(SINES, RHYTHMS)
+    found, expected = ref.mean_of_readouts(rows_of(esn, SINES), T, np.ones(60), 1000.0)
+    np.testing.assert_allclose(esn.network_.view.summary.shares, found, atol=1e-6)
+    assert found.max() < 0.9  # a mean, not a choice
+    outputs = rows_of(esn, SINES).reshape(60, -1) @ esn.readout_weights_ + esn.intercept_
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)
+    monkeypatch.setattr(summaries, "MAX_CHOOSING_SEQUENCES", 59)
+    many = SeriesClassifier(**settings).fit(SINES, RHYTHMS)
+    outputs = rows_of(many, SINES).reshape(60, -1) @ many.readout_weights_ + many.intercept_
+    assert np.abs(outputs - expected).max() > 1e-9  # other units, scales and shares
+    _, expected = ref.mean_of_readouts(rows_of(many, SINES), T, np.ones(60), 1000.0 * 60 / 59)
+    np.testing.assert_allclose(outputs, expected, atol=0.02)  # scales and shares of 59
 
 
 def test_scikit_learn_takes_it():
@@ -172,7 +186,7 @@ def test_scikit_learn_takes_it():
 @pytest.mark.parametrize("units", [1, 2, 3, 7])
 def test_few_units(units):
     esn = SeriesClassifier(units).fit(NOISE, LEVELS)
-    assert esn.network_.reservoir.W.shape[1] == 2 * units
+    assert esn.network_.reservoir.W.shape[1] == 4 * units
     assert esn.score(NOISE, LEVELS) > 0.5
 
 
@@ -185,8 +199,8 @@ def test_states_are_those_that_are_summarized():
     esn = SeriesClassifier(dtype="float64", **SMALL).fit(SINES, RHYTHMS)
     summary, states = esn.network_.view.summary, esn.states(SINES)
     assert len(summary.delays) > 1
-    assert states[0].shape == (60, 80)
-    row = ref.summarize(states[0], summary.thresholds)  # of detectors of changes, which all run forward
+    assert states[0].shape == (60, 160)
+    row = ref.summarize(states[0], summary.thresholds, backward=esn.reservoir_.backward)
     outputs = row @ esn.readout_weights_ + esn.intercept_
     np.testing.assert_allclose(outputs, esn.decision_function(SINES[:1])[0], atol=1e-6)
 

@@ -23,16 +23,17 @@ def test_rows_are_those_of_a_loop(washout, both):
     states = harvest(reservoir, lifted)
     thresholds = thresholds_of(np.concatenate(states), 3)
     summary = Summary(DELAYS, thresholds)
-    rows = summary.rows(reservoir, X, washout, np.float64)
+    rows = summary.rows(reservoir, lifted, washout, np.float64)
     backward = reservoir.backward if both else ()
     expected = [ref.summarize(h, thresholds, washout, backward) for h in states]
     np.testing.assert_allclose(rows, expected, atol=1e-12)
     assert rows.shape[1] == summary.statistics * reservoir.N
 
 
-def test_delays_repeat_the_first_frame():
+def test_units_see_the_series_and_its_differences_and_delays_repeat_the_first_frame():
     for x in X:
         np.testing.assert_array_equal(delayed(x, DELAYS), ref.delay(x, DELAYS))
+        np.testing.assert_array_equal(Summary(DELAYS, np.zeros((1, 1))).inputs(x), ref.seen(x, DELAYS))
     assert delayed(X[0], np.array([0])) is X[0]
 
 

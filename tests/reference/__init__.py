@@ -21,5 +21,7 @@ from reference.selection import kept_steps as kept_steps
 from reference.series import mackey_glass as mackey_glass
 from reference.summary import delay as delay
 from reference.summary import left_out as left_out
+from reference.summary import mean_of_readouts as mean_of_readouts
 from reference.summary import ridge_fit as ridge_fit
+from reference.summary import seen as seen
 from reference.summary import summarize as summarize

@@ -169,8 +169,9 @@ def activate(name: str, z: Array) -> Array:
 
 def _summary_outputs(layer: Layer, summary: Summary, x: Array, how: Arithmetic) -> Array:
     """Return the outputs (1, n_out) for a whole series; the statistics and the readout are in float64."""
+    both = np.hstack([x, x - x[np.maximum(np.arange(len(x)) - 1, 0)]])
     steps = np.maximum(np.arange(len(x))[:, None] - np.array(summary.delays), 0)
-    H = run_layer(layer, x[steps].reshape(len(x), -1), how)[0]
+    H = run_layer(layer, both[steps].reshape(len(x), -1), how)[0]
     S = H[summary.washout :].astype(np.float64)
     mean = S.mean(axis=0)
     deviation = np.sqrt(np.maximum((S**2).mean(axis=0) - mean**2, 0))

@@ -1,4 +1,4 @@
-"""Summaries of whole sequences, and errors of rows left out, one at a time."""
+"""Summaries of whole sequences, errors of rows left out, one at a time, and the mean of readouts of sets of units."""
 
 import numpy as np
 
@@ -18,6 +18,12 @@ def delay(x, delays):
     return np.array([np.concatenate([x[max(t - d, 0)] for d in delays]) for t in range(len(x))])
 
 
+def seen(x, delays):
+    """Return the inputs of the units for a series x (steps, n): x and its first differences, each with its delays."""
+    changes = np.array([x[t] - x[max(t - 1, 0)] for t in range(len(x))])
+    return delay(np.hstack([x, changes]), delays)
+
+
 def ridge_fit(Z, T, w, ridge):
     """Return V and b that minimise sum_i w_i |Z_i V + b - T_i|^2 + ridge |V|^2."""
     ones = np.hstack([Z, np.ones((len(Z), 1))])
@@ -35,3 +41,25 @@ def left_out(Z, T, w, ridge):
         V, b = ridge_fit(Z[others], T[others], w[others], ridge)
         outputs.append(Z[i] @ V + b)
     return np.array(outputs)
+
+
+def mean_of_readouts(rows, T, w, ridge):
+    """Return the shares (4,) of four sets of units, and their mean outputs (n, n_out), for rows (n, statistics, 4 N).
+
+    Each set has a ridge regression on its own columns, of weighted mean 0 and deviation 1, and counts by its error on
+    rows left out to the power of -8. Rows of weight 0 are not fitted to.
+    """
+    kept, outputs, errors = w > 0, [], []
+    for part in np.split(rows, 4, axis=2):
+        R = part.reshape(len(rows), -1)
+        mean = np.average(R, axis=0, weights=w)
+        scale = np.sqrt(np.average((R - mean) ** 2, axis=0, weights=w))
+        varies = scale > 1e-9 * np.abs(R).max()
+        Z = ((R - mean) / np.where(varies, scale, 1))[:, varies]
+        V, b = ridge_fit(Z[kept], T[kept], w[kept], ridge)
+        outputs.append(Z @ V + b)
+        missed = left_out(Z[kept], T[kept], w[kept], ridge) - T[kept]
+        errors.append(np.average((missed**2).sum(axis=1), weights=w[kept]))
+    shares = np.array(errors) ** -8.0
+    shares /= shares.sum()
+    return shares, sum(share * Y for share, Y in zip(shares, outputs, strict=True))

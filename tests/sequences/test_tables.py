@@ -283,3 +283,19 @@ def test_numbers_of_any_type_are_features():
     given = open_sequences(table, gaps=True)
     np.testing.assert_array_equal(given.X[0][:, 0], VALUES)
     assert np.isnan(given.X[0][0, 1])
+
+
+def test_a_long_table_with_columns_of_its_own_names_is_told_how_to_be_passed():
+    table = pd.DataFrame(
+        {"ax": np.arange(240.0) % 7, "gesture": np.repeat(np.arange(12), 20), "n": np.arange(240) % 20}
+    )
+    y = np.arange(12) % 2
+    with pytest.raises(
+        ValueError, match=r"Column 1 has 12 different.*pass X\.set_index\(\[X\.columns\[1\], COLUMN_OF_TIME"
+    ):
+        SeriesClassifier(5).fit(table, y)
+    SeriesClassifier(5).fit(table.set_index(["gesture", "n"]), y)
+    with pytest.raises(ValueError, match=r"y has 11 entries.*X\.set_index\(\[COLUMN_OF_NAMES, COLUMN_OF_TIME"):
+        SeriesClassifier(5).fit(table, y[:11])
+    with pytest.raises(ValueError, match=r"per step \(240\)\.$"):
+        SeriesClassifier(5).fit(table.to_numpy(), y)

@@ -74,11 +74,12 @@ def network_facts(network: Network | DeepNetwork, history: History, learn: objec
     if reservoir.W_fb is not None:
         weights += f", W_fb {_times(reservoir.W_fb.shape)}"
     kind = "softmax" if readout.softmax else "ridge regression"
+    summary = network.view.summary
     return [
         ("size", ", ".join(sizes)),
         ("weights", weights),
         ("learned", _learned(learn, history)),
-        ("readout", f"{kind}, ridge {readout.ridge:.3g}"),
+        ("readout", f"{kind}, ridge {readout.ridge:.3g}" + ("" if summary is None else f", {summary}")),
         *history_facts(history),
     ]
 

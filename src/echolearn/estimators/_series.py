@@ -21,15 +21,16 @@ from echolearn.validation import Answers, SequencesLike
 class SeriesClassifier(LabelEstimator):
     """A classifier of whole series: a bank of fixed units, statistics of their states, and a linear readout.
 
-    Two kinds of units are drawn for the data, detectors of levels and detectors of changes. Of every unit the readout
-    sees the mean, deviation, extremes, last state, and the shares of time above thresholds. Which kinds of units are
-    used, and the ridge, are chosen by exact leave-one-out errors (docs/howto/classification.md). Only the readout is
-    learned.
+    Two kinds of units are drawn for the data, detectors of levels and detectors of changes, each for the series and for
+    its first differences. Of every unit the readout sees the mean, deviation, extremes, last state, and the shares of
+    time above thresholds. Each of the four sets of units has its own ridge regression; the answer is their mean, in
+    which a set counts the more, the smaller its exact leave-one-out error is (docs/howto/classification.md). Only the
+    readout is learned.
 
     Parameters
     ----------
     hidden_units : int, default=300
-        The number of units in each of the two sets of units that the network consists of.
+        The number of units in each of the four sets of units that the network consists of.
     readout : {"softmax", "ridge"}, default="softmax"
         What the outputs of the ridge regression become. "softmax": logits, scaled so that the probabilities of left-out
         series are calibrated. "ridge": values, moved to the nearest point that is a distribution.
@@ -56,7 +57,7 @@ class SeriesClassifier(LabelEstimator):
     random_state : int, numpy.random.Generator or None, default=0
         The seed of the units. The same seed and data give the same results, bit by bit, with any number of threads.
     verbose : int, default=0
-        1 prints the leave-one-out errors of the kinds of units.
+        1 prints how much each set of units counts, and the leave-one-out errors.
 
     Attributes
     ----------
@@ -65,7 +66,7 @@ class SeriesClassifier(LabelEstimator):
     network_ : Network
         The fitted network.
     ridge_ : float
-        The ridge of the readout, given or chosen.
+        The ridge of the readout, given or chosen; of several, the mean over the sets of units.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : array of str
@@ -241,7 +242,7 @@ class SeriesRegressor(ValueEstimator):
     Parameters
     ----------
     hidden_units : int, default=300
-        The number of units in each of the two sets of units that the network consists of.
+        The number of units in each of the four sets of units that the network consists of.
     ridge : float, list of float, or "auto", default="auto"
         The penalty of the readout: a number, numbers to choose from, or "auto" for a path.
     standardize : bool, default=True
@@ -258,14 +259,14 @@ class SeriesRegressor(ValueEstimator):
     random_state : int, numpy.random.Generator or None, default=0
         The seed of the units. The same seed and data give the same results, bit by bit, with any number of threads.
     verbose : int, default=0
-        1 prints the leave-one-out errors of the kinds of units.
+        1 prints how much each set of units counts, and the leave-one-out errors.
 
     Attributes
     ----------
     network_ : Network
         The fitted network.
     ridge_ : float
-        The ridge of the readout, given or chosen.
+        The ridge of the readout, given or chosen; of several, the mean over the sets of units.
     target_mean_, target_scale_ : arrays of shape (n_outputs,)
         The mean and standard deviation of each target.
     n_features_in_ : int

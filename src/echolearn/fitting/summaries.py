@@ -1,15 +1,15 @@
-"""One target per sequence: units, statistics of their states, and a readout, chosen by exact leave-one-out errors.
+"""One target per sequence: four sets of units, a ridge regression for each, and the mean of their outputs.
 
-Two kinds of units are drawn, detectors of levels and detectors of changes (`reservoir.detectors`): two sets of each, of
-`hidden_units` units. The network consists of two of these four sets, of one kind or of both: those whose ridge
-regression has the smallest error on sequences that it was not fitted to. Only the training data decide.
+Detectors of levels and detectors of changes (`reservoir._detectors`) read the series; further sets of both kinds read
+its first differences. Every set has a readout of its own, of the summary of its states. The outputs of the network are
+the mean of the four, in which a set counts the more, the smaller its error is on sequences that it was not fitted to.
+Nothing is chosen but the ridges. Only the training data decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Real
 from typing import cast
 
@@ -21,7 +21,7 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.parameters import Parameters
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import Columns, LeftOut, solve_dual, temperature
-from echolearn.readout.summary import Summary, delayed, thresholds_of
+from echolearn.readout.summary import Summary, delayed, differences, thresholds_of
 from echolearn.readout.view import ReadoutView, frames_at_once
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._detectors import draw_change_detectors, draw_level_detectors, tap_delays
@@ -34,38 +34,28 @@ from echolearn.validation import Array
 
 NO_DELAY = np.zeros(1, np.int64)  # the delays of units that read the present input only
 THRESHOLDS_PER_UNIT = 9
-MAX_FULL_THRESHOLD_UNITS = 500  # in networks of more units, each has fewer thresholds
-SAMPLED_FRAMES = 16384  # of random training sequences, from which scales and thresholds are taken
-MAX_CHOOSING_SEQUENCES = 1500  # that choose the units and the ridge; the readout is then fitted to all
+MAX_FULL_THRESHOLD_UNITS = 500  # in sets of more units, each has fewer thresholds
+SAMPLED_FRAMES = 16384  # of random training sequences, which the units run over before all others
+SCALING_FRAMES = 4096  # of these, evenly spread, that give scales and thresholds
+MAX_CHOOSING_SEQUENCES = 1500  # that choose ridges and shares; the readouts are then fitted to all
 RIDGE_SHARES = np.logspace(-8, 0, 17)  # to choose from, in units of the number of sequences times the number of columns
+ERROR_POWER = 8  # a set of units counts in proportion to its error left out to the power of -8
 
 
 @dataclass(frozen=True, eq=False)
 class Detectors:
-    """Units with the summary of their states, and the rows (n, M) of the sequences that choose.
+    """A set of units with the summary of its states, and the rows (n, M) of the sequences that choose.
 
-    columns and K (n, n): the rows' standardisation, and the inner products of the standardised rows.
+    of_differences: whether the units read the first differences. columns and K (n, n): the rows' standardisation, and
+    the mean over columns of the products of standardised rows.
     """
 
+    of_differences: bool
     reservoir: Reservoir
     summary: Summary
     rows: Array
     columns: Columns
     K: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A network that may be chosen: two sets of units, and their leave-one-out fit."""
-
-    name: str
-    parts: Sequence[Detectors]
-    fit: LeftOut
-
-    @property
-    def count(self) -> int:
-        """The number of columns that vary."""
-        return sum(part.columns.count for part in self.parts)
 
 
 def fit_summary(everything: Dataset, params: Parameters) -> Network:
@@ -80,21 +70,32 @@ def fit_summary(everything: Dataset, params: Parameters) -> Network:
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         T = _targets(data)
         few, few_w, few_T = data.subset(choosing), w[choosing], T[choosing]
-        sample = _sample(few, rng_sample)
-        parts = draw_units(few, few_w, sample, params, rng_units)
-        candidates = [_candidate(name, some, few_T, few_w, params["ridge"]) for name, some in parts.items()]
-        best = min(candidates, key=lambda candidate: candidate.fit.error)
-        errors = ", ".join(f"{one.name} {one.fit.error:.4f}" for one in candidates)
-        show_if_verbose(params["verbose"], f"leave-one-out errors: {errors}; chosen: {best.name}")
-        reservoir, summary = _joined(best.parts)
+        sets = draw_units(few, few_w, _sample(few, rng_sample), params, rng_units)
+        fits = [solve_dual(one.K, few_T, few_w, _ridges(params["ridge"], one.columns.count, few_w)) for one in sets]
+        shares = shares_of([fit.error for fit in fits])
         if len(choosing) == len(w):
-            U = _unfolded(best)
+            readouts = [_unfolded(one, fit) for one, fit in zip(sets, fits, strict=True)]
         else:
-            U = _solve_all(reservoir, summary, data, w, washout, share=best.fit.ridge / few_w.sum())
+            readouts = [
+                _solve_all(one, data, w, washout, share=fit.ridge / few_w.sum())
+                for one, fit in zip(sets, fits, strict=True)
+            ]
+        reservoir, summary = _joined(sets, shares)
+        U = _averaged(readouts, shares, summary.statistics)
+    errors = ", ".join(f"{fit.error:.4f}" for fit in fits)
+    show_if_verbose(params["verbose"], f"{summary}; leave-one-out errors {errors}")
     if softmax:
-        U = U * temperature(best.fit.outputs, np.array([int(data.y[i]) for i in choosing]), few_w)
-    view = ReadoutView(washout, False, summary=summary)
-    return Network(reservoir, Readout(U, softmax, best.fit.ridge * best.count), view)
+        outputs = np.einsum("k,kno->no", shares, [fit.outputs for fit in fits])
+        U = U * temperature(outputs, np.array([int(data.y[i]) for i in choosing]), few_w)
+    ridge = float(shares @ [fit.ridge * one.columns.count for one, fit in zip(sets, fits, strict=True)])
+    return Network(reservoir, Readout(U, softmax, ridge), ReadoutView(washout, False, summary=summary))
+
+
+def shares_of(errors: Sequence[float]) -> Array:
+    """Return how much each set of units counts, given its mean squared error on sequences left out."""
+    least = np.maximum(errors, np.finfo(float).tiny)
+    powers = (least / least.min()) ** -ERROR_POWER
+    return np.asarray(powers / powers.sum())
 
 
 def _targets(data: Dataset) -> Array:
@@ -113,36 +114,40 @@ def _sample(data: Dataset, rng: np.random.Generator) -> list[Array]:
 
 def draw_units(
     data: Dataset, w: Array, sample: list[Array], params: Parameters, rng: np.random.Generator
-) -> dict[str, list[Detectors]]:
-    """Return the sets of units that a network may consist of, by name."""
-    N = params["hidden_units"]
-    steps = int(np.median(data.lengths))
-    delays = tap_delays(steps)
-    frames = np.concatenate(sample)[:SAMPLED_FRAMES]
-    with_delays = np.concatenate([delayed(x, delays) for x in sample])[:SAMPLED_FRAMES]
-    observe = partial(_observed, data=data, w=w, sample=sample, washout=params["washout"])
-    levels = [observe(draw_level_detectors(frames, N, rng), NO_DELAY) for _ in range(2)]
-    changes = [observe(draw_change_detectors(with_delays, delays, steps, N, rng), delays) for _ in range(2)]
-    return {"levels": levels, "changes": changes, "both": [levels[0], changes[0]]}
+) -> list[Detectors]:
+    """Return the sets of units, in the order of `modelfile.schema.SETS_OF_UNITS`."""
+    N, steps = params["hidden_units"], int(np.median(data.lengths))
+    delays, found = tap_delays(steps), []
+    for of_differences in (False, True):
+        seen = [differences(x) for x in sample] if of_differences else sample
+        with_delays = _spread(np.concatenate([delayed(x, delays) for x in seen]))
+        levels = draw_level_detectors(_spread(np.concatenate(seen)), N, rng)
+        changes = draw_change_detectors(with_delays, delays, steps, N, rng)
+        for reservoir, own in ((levels, NO_DELAY), (changes, delays)):
+            summary = Summary(own, _thresholds(reservoir, [delayed(x, own) for x in seen], data.dtype))
+            rows = np.empty((len(data.X), summary.statistics * N))
+            groups = _groups(reservoir, data)
+            rows_of = _rows_of(reservoir, summary, params["washout"], of_differences)
+            for which, some in zip(groups, data.map(rows_of, groups), strict=True):
+                rows[which] = some
+            columns = Columns.of(rows, w)
+            Z = columns.standardize(rows)
+            found.append(Detectors(of_differences, reservoir, summary, rows, columns, Z @ Z.T / columns.count))
+    return found
 
 
-def _observed(
-    reservoir: Reservoir, delays: Array, *, data: Dataset, w: Array, sample: list[Array], washout: int
-) -> Detectors:
-    """Return units with thresholds from the sample, and the rows of the data."""
-    batch = pack([delayed(x, delays) for x in sample], data.dtype)
-    H = run(reservoir, batch, keep_F=False).H
+def _thresholds(reservoir: Reservoir, inputs: list[Array], dtype: np.dtype) -> Array:
+    """Return the thresholds (Q, N) of units, from their states for some inputs."""
+    H = run(reservoir, pack(inputs, dtype), keep_F=False).H
     count = THRESHOLDS_PER_UNIT
     if reservoir.N > MAX_FULL_THRESHOLD_UNITS:
         count = max(1, THRESHOLDS_PER_UNIT * MAX_FULL_THRESHOLD_UNITS // reservoir.N)
-    summary = Summary(delays, thresholds_of(H[:: 1 + len(H) // SAMPLED_FRAMES], count))
-    rows = np.empty((len(data.X), summary.statistics * reservoir.N))
-    groups = _groups(reservoir, data)
-    for which, some in zip(groups, data.map(_rows_of(reservoir, summary, washout), groups), strict=True):
-        rows[which] = some
-    columns = Columns.of(rows, w)
-    Z = columns.standardize(rows)
-    return Detectors(reservoir, summary, rows, columns, Z @ Z.T)
+    return thresholds_of(_spread(H), count)
+
+
+def _spread(frames: Array) -> Array:
+    """Return at most `SCALING_FRAMES` of frames, evenly spread."""
+    return frames[:: 1 + len(frames) // SCALING_FRAMES]
 
 
 def _groups(reservoir: Reservoir, data: Dataset) -> list[Array]:
@@ -150,20 +155,16 @@ def _groups(reservoir: Reservoir, data: Dataset) -> list[Array]:
     return list(group_sequences(data.lengths, frames_at_once(max(reservoir.N, reservoir.n_in))))
 
 
-def _rows_of(reservoir: Reservoir, summary: Summary, washout: int) -> Callable[[Dataset, Array], Array]:
-    """Return the function from a dataset and some of its sequences to their rows."""
+def _rows_of(
+    reservoir: Reservoir, summary: Summary, washout: int, of_differences: bool
+) -> Callable[[Dataset, Array], Array]:
+    """Return the function from a dataset and some of its sequences to the rows of a set of units."""
 
     def rows(data: Dataset, which: Array) -> Array:
-        return summary.rows(reservoir, [data.X[i] for i in which], washout, data.dtype)
+        seen = [differences(data.X[i]) if of_differences else data.X[i] for i in which]
+        return summary.rows(reservoir, [delayed(x, summary.delays) for x in seen], washout, data.dtype)
 
     return rows
-
-
-def _candidate(name: str, parts: Sequence[Detectors], T: Array, w: Array, ridge: object) -> Candidate:
-    """Return the leave-one-out fit of a set of units."""
-    count = sum(part.columns.count for part in parts)
-    K = np.sum([part.K for part in parts], axis=0) / count
-    return Candidate(name, parts, solve_dual(K, T, w, _ridges(ridge, count, w)))
 
 
 def _ridges(ridge: object, count: int, w: Array) -> list[float]:
@@ -175,30 +176,32 @@ def _ridges(ridge: object, count: int, w: Array) -> list[float]:
     return [max(float(one) / count, least) for one in given]
 
 
-def _unfolded(best: Candidate) -> Array:
-    """Return the readout U (M + 1, n_out) of the joined units, from the dual solution."""
-    pieces, intercept = [], best.fit.mean
-    for part in best.parts:
-        V = part.columns.standardize(part.rows).T @ best.fit.C / best.count
-        U = part.columns.unfold(V, np.zeros_like(best.fit.mean))
-        pieces.append(U[:-1].reshape(part.summary.statistics, part.reservoir.N, -1))
-        intercept = intercept + U[-1]
-    return np.vstack([np.concatenate(pieces, axis=1).reshape(-1, len(intercept)), intercept])
+def _unfolded(one: Detectors, fit: LeftOut) -> Array:
+    """Return the readout U (M + 1, n_out) of a set of units, from the dual solution."""
+    return one.columns.unfold(one.columns.standardize(one.rows).T @ fit.C / one.columns.count, fit.mean)
 
 
-def _joined(parts: Sequence[Detectors]) -> tuple[Reservoir, Summary]:
+def _averaged(readouts: Sequence[Array], shares: Array, statistics: int) -> Array:
+    """Return the readout (M + 1, n_out) of all units whose outputs are the weighted mean of those of the sets."""
+    weighted = [share * U for share, U in zip(shares, readouts, strict=True)]
+    n_out = weighted[0].shape[1]
+    rows = np.concatenate([U[:-1].reshape(statistics, -1, n_out) for U in weighted], axis=1)
+    return np.vstack([rows.reshape(-1, n_out), np.sum([U[-1] for U in weighted], axis=0)])
+
+
+def _joined(sets: Sequence[Detectors], shares: Array) -> tuple[Reservoir, Summary]:
     """Return one reservoir of all units, and its summary."""
-    delays = np.unique(np.concatenate([part.summary.delays for part in parts]))
-    widened = []
-    for part in parts:
-        own, r = part.summary.delays, part.reservoir
-        W = np.zeros((len(delays), r.n_in // len(own), r.N))
-        W[np.searchsorted(delays, own)] = r.W.reshape(len(own), -1, r.N)
+    delays = np.unique(np.concatenate([one.summary.delays for one in sets]))
+    widened, backward = [], []
+    for one in sets:
+        own, r = one.summary.delays, one.reservoir
+        n = r.n_in // len(own)
+        W = np.zeros((len(delays), 2, n, r.N))  # of the series, and of its differences
+        W[np.searchsorted(delays, own), int(one.of_differences)] = r.W.reshape(len(own), n, r.N)
         widened.append(replace(r, W=W.reshape(-1, r.N), backward=None))
-    backward = [np.zeros(r.N, bool) if r.backward is None else r.backward for r in (part.reservoir for part in parts)]
-    thresholds = np.hstack([part.summary.thresholds for part in parts])
+        backward.append(np.zeros(r.N, bool) if r.backward is None else r.backward)
     reservoir = replace(join_reservoirs(widened), backward=np.concatenate(backward))
-    return reservoir, Summary(delays, thresholds)
+    return reservoir, Summary(delays, np.hstack([one.summary.thresholds for one in sets]), shares)
 
 
 @dataclass(eq=False)
@@ -214,20 +217,17 @@ class _Sums:
         return self
 
 
-def _solve_all(reservoir: Reservoir, summary: Summary, data: Dataset, w: Array, washout: int, *, share: float) -> Array:
-    """Return the readout U (M + 1, n_out) of all sequences; share: the ridge per sequence and column."""
-    T, rows_of, groups = _targets(data), _rows_of(reservoir, summary, washout), _groups(reservoir, data)
-    first = groups[:: max(1, len(groups) // 4)]
-    columns = Columns.of(
-        np.concatenate(list(data.map(rows_of, first))), w[np.concatenate(first)]
-    )  # a scale of the columns; what it leaves of their means goes to the intercept
+def _solve_all(one: Detectors, data: Dataset, w: Array, washout: int, *, share: float) -> Array:
+    """Return the readout (M + 1, n_out) of a set for all sequences; share: the ridge per sequence and column."""
+    T, groups = _targets(data), _groups(one.reservoir, data)
+    rows_of, columns = _rows_of(one.reservoir, one.summary, washout, one.of_differences), one.columns
 
     def sums_of(data: Dataset, which: Array) -> _Sums:
         Z = np.hstack([columns.standardize(rows_of(data, which)), np.ones((len(which), 1))])
         return _Sums((Z * w[which, None]).T @ Z, (Z * w[which, None]).T @ T[which])
 
     sums = data.sum(sums_of, groups)
-    n, total, of_targets = sums.G[-1, -1], sums.G[-1, :-1], sums.Q[-1]
+    n, total, of_targets = sums.G[-1, -1], sums.G[-1, :-1], sums.Q[-1]  # what is left of means goes to the intercept
     G = sums.G[:-1, :-1] - np.outer(total, total) / n
     G[np.diag_indices_from(G)] += share * n * columns.count
     V = cho_solve(cho_factor(G, lower=True, overwrite_a=True), sums.Q[:-1] - np.outer(total, of_targets) / n)

@@ -21,6 +21,7 @@ TIME_AXES = ("time_first", "channels_first", "rows")  # which axis of X is time
 MAX_LOGIT = 16.0  # of a leak of a deep network: beyond, 1 - a would vanish in float32
 RMS_EPSILON = 1e-5  # added to mean squares before their root, in the normalisation of a deep network
 MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares above its thresholds
+SETS_OF_UNITS = ("levels", "changes", "levels of differences", "changes of differences")  # of a network of whole series
 MAX_LAYERS, MAX_STACKS, MAX_STEPS = 1000, 1000, 100  # of a deep network, of an ensemble, of a pipeline
 NETWORK = "model"  # the owner of a network's arrays in the file of a pipeline; those of the steps have their number
 GIVEN_RESERVOIR = "reservoir."  # the prefix of a reservoir that the user gave
@@ -54,6 +55,7 @@ TENSORS: dict[str, Tensor] = {
     "backward": Tensor(("N",), ("BOOL",)),
     "delays": Tensor(("delays",), ("I64",)),
     "thresholds": Tensor(("thresholds", "N")),
+    "shares": Tensor(("four",), runs=False),
     "U": Tensor(("M", "n_out")),
     "G": Tensor(("M", "M"), runs=False),
     "Q": Tensor(("M", "n_out"), runs=False),
@@ -110,7 +112,7 @@ LAYER_TENSORS = {
     "W_out": ("C", "C"),
     "b_out": ("C",),
 }
-FIXED_LENGTHS = {"two": 2, "three": 3, "six": 6, "fifteen": 15}
+FIXED_LENGTHS = {"two": 2, "three": 3, "four": len(SETS_OF_UNITS), "six": 6, "fifteen": 15}
 
 
 def named(*prefixes: str) -> frozenset[str]:
@@ -122,7 +124,7 @@ ALWAYS = frozenset({"W", "W_rec.data", "W_rec.indices", "W_rec.indptr", "leak", 
 INPUTS = named("input_")
 TRAINING_END = frozenset({"end_state", "end_known", "opening"})
 TARGETS = frozenset({"target_mean", "target_scale"})
-SUMMARY = frozenset({"delays", "thresholds"})  # of a network that sees whole sequences as summaries
+SUMMARY = frozenset({"delays", "thresholds", "shares"})  # of a network that sees whole sequences as summaries
 SPARSE_TOPOLOGY = named("topology.")
 FORECAST = frozenset({"exogenous_mean", "exogenous_scale", "last_state", "last_value", "residuals"})
 
@@ -159,7 +161,7 @@ def _check_network(entries: Mapping[str, Entry], facts: Facts) -> None:
     if not deep:
         lengths |= _lengths(entries["W"], settings, facts)
     if set(entries) >= SUMMARY:
-        lengths["n_in"] *= entries["delays"].shape[0]
+        lengths["n_in"] *= 2 * entries["delays"].shape[0]  # the series and its first differences
         lengths["M"] = (MOMENTS_PER_UNIT + entries["thresholds"].shape[0]) * lengths["N"] + 1
     for name, tensor in TENSORS.items():
         if name in entries:

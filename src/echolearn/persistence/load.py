@@ -27,6 +27,8 @@ from echolearn.modelfile.schema import (
     NETWORK,
     NETWORKS,
     SERIES,
+    SETS_OF_UNITS,
+    SUMMARY,
     TENSORS,
     TIME_AXES,
     arrays_of,
@@ -160,9 +162,9 @@ def _series_network(tensors: dict[str, Array], facts: Facts, settings: Parameter
     if not len(delays) or delays[0] < 0 or (np.diff(delays) <= 0).any():
         raise ValueError("the delays are not in ascending order from 0 on")
     reservoir = _reservoir(tensors, W_rec, "tanh")
-    if 2 * settings["hidden_units"] != reservoir.N:
+    if len(SETS_OF_UNITS) * settings["hidden_units"] != reservoir.N:
         raise ValueError(f"W has {reservoir.N} units, but hidden_units={settings['hidden_units']}")
-    view = ReadoutView(settings["washout"], False, summary=Summary(delays, tensors["thresholds"]))
+    view = ReadoutView(settings["washout"], False, summary=Summary(**{name: tensors[name] for name in SUMMARY}))
     return Network(reservoir, _readout(tensors, facts, settings.get("readout", "ridge")), view)
 
 

@@ -15,7 +15,7 @@ from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel
 from echolearn.fitting.parameters import Parameters
 from echolearn.modelfile.layout import Facts, entries_of
-from echolearn.modelfile.schema import FORECASTER, FORMAT, GIVEN_RESERVOIR, NETWORK, check_contents
+from echolearn.modelfile.schema import FORECASTER, FORMAT, GIVEN_RESERVOIR, NETWORK, SUMMARY, check_contents
 from echolearn.modelfile.values import from_json, history_tensors, to_json
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import Saved, restore
@@ -109,7 +109,7 @@ def _weights(network: Network | DeepNetwork) -> dict[str, Array | None]:
         "W_fb": r.W_fb,
         "initial_state": r.initial_state,
         "backward": r.backward,
-        **({} if summary is None else {"delays": summary.delays, "thresholds": summary.thresholds}),
+        **({} if summary is None else {name: getattr(summary, name) for name in SUMMARY}),
     }
 
 
@@ -175,7 +175,7 @@ def _facts(model: FittedModel) -> Facts:
         "echolearn": __version__,
         "estimator": model.estimator,
         "settings": settings,
-        "features": int(network.reservoir.n_in) // (1 if summary is None else len(summary.delays)),
+        "features": int(network.reservoir.n_in) // (1 if summary is None else 2 * len(summary.delays)),
         "washout": int(model.network.view.washout),
         "feature_names": list(model.feature_names),
         "per_step": model.per_step,

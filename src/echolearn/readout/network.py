@@ -9,7 +9,6 @@ import numpy as np
 
 from echolearn.display.facts import counted, one_line
 from echolearn.readout.statistics import Statistics
-from echolearn.readout.summary import delayed
 from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, frames_at_once, observe, time_chunks
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._reservoir import join_reservoirs
@@ -60,7 +59,7 @@ class Network:
         reservoir, readout = self.reservoir, self.readout
         facts = [counted(reservoir.N, "unit"), counted(reservoir.n_in, "input"), counted(readout.U.shape[1], "output")]
         facts.append("softmax readout" if readout.softmax else "ridge readout")
-        facts.append("" if self.view.summary is None else "one answer per sequence")
+        facts.append("" if self.view.summary is None else f"one answer per sequence, {self.view.summary}")
         return one_line(self, facts)
 
     @property
@@ -85,7 +84,8 @@ class Network:
         def outputs_of_group(data: Dataset, which: Array, start: Start | None) -> list[Array]:
             Y: list[Array] = []
             if view.summary is not None:
-                rows = view.summary.rows(reservoir, [data.X[i] for i in which], view.washout, data.dtype)
+                inputs = [view.summary.inputs(data.X[i]) for i in which]
+                rows = view.summary.rows(reservoir, inputs, view.washout, data.dtype)
                 return list((rows @ self.readout.U[:-1] + self.readout.U[-1]).astype(data.dtype)[:, None])
             h0 = None if start is None else start.h
             for steps in time_chunks(reservoir, view, data.lengths[which]):
@@ -217,7 +217,7 @@ def hidden_states(network: Network, data: Dataset, start: Start | None = None) -
         found: list[Array] = []
         h0 = y0 = None
         for steps in time_chunks(reservoir, whole, data.lengths[which]):
-            X = [data.X[i] if summary is None else delayed(data.X[i], summary.delays) for i in which]
+            X = [data.X[i] if summary is None else summary.inputs(data.X[i]) for i in which]
             batch = pack([x[steps] for x in X], data.dtype, fed_back or None)
             if start is not None and not found:
                 begin = start.of(batch.order)

@@ -8,14 +8,15 @@ often a unit exceeds a threshold, which extremes it reaches, and where it ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn.modelfile.schema import MOMENTS_PER_UNIT
+from echolearn.modelfile.schema import MOMENTS_PER_UNIT, SETS_OF_UNITS
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, pack
+from echolearn.states._loops import summarize
 from echolearn.states.run import run
 from echolearn.validation import Array
 
@@ -31,19 +32,29 @@ class Summary:
     row (M,) per sequence, statistic after statistic, with M = (5 + Q) N.
     """
 
-    # (D,): the units see x_{t-d} for each of these d: W has the rows of the first delay, then those of the second, ...
-    # Before the first step there is the first frame
+    # (D,): the units see x_{t-d} and x_{t-d} - x_{t-d-1} for each of these d: W has the rows of the first delay, then
+    # those of the second, ... Before the first step there is the first frame
     delays: Array
     thresholds: Array  # (Q, N): ascending values of each unit, in float64
+    # (4,): how much each of `SETS_OF_UNITS` counts in the outputs, the weighted mean of those of its own readout
+    shares: Array = field(default_factory=lambda: np.full(len(SETS_OF_UNITS), 0.25))
+
+    def __str__(self) -> str:
+        parts = [f"{name} {100 * share:.0f} %" for name, share in zip(SETS_OF_UNITS, self.shares, strict=True)]
+        return f"mean of the readouts of {', '.join(parts)}"
 
     @property
     def statistics(self) -> int:
         """The number of statistics per unit."""
         return MOMENTS_PER_UNIT + len(self.thresholds)
 
-    def rows(self, reservoir: Reservoir, X: Sequence[Array], washout: int, dtype: DTypeLike) -> Array:
-        """Return one row (M,) per sequence (steps, n_in), in float64; the first `washout` steps do not count."""
-        batch = pack([delayed(x, self.delays) for x in X], dtype)
+    def inputs(self, x: Array) -> Array:
+        """Return what the units see of a sequence x (steps, n), at every step: (steps, 2 n D)."""
+        return delayed(np.hstack([x, differences(x)]), self.delays)
+
+    def rows(self, reservoir: Reservoir, inputs: Sequence[Array], washout: int, dtype: DTypeLike) -> Array:
+        """Return one row (M,) per sequence of inputs, in float64; the first `washout` steps do not count."""
+        batch = pack(inputs, dtype)
         H = run(reservoir, batch, keep_F=False).H
         return self.pool(batch, H, washout, reservoir.backward)[np.argsort(batch.order)]
 
@@ -54,23 +65,22 @@ class Summary:
         """
         B, N = len(batch.lengths), H.shape[1]
         total, squares = np.zeros((B, N)), np.zeros((B, N))
-        above = np.zeros((len(self.thresholds), B, N), np.int32)
+        above = np.zeros((B, len(self.thresholds), N), np.int32)
         highest, lowest = np.full((B, N), -np.inf, H.dtype), np.full((B, N), np.inf, H.dtype)
-        limits = self.thresholds.astype(H.dtype)[:, None]
-        for active, first in zip(batch.active[washout:], batch.offsets[washout:], strict=True):
-            h = H[first : first + active]
-            total[:active] += h
-            squares[:active] += np.square(h, dtype=np.float64)
-            np.maximum(highest[:active], h, out=highest[:active])
-            np.minimum(lowest[:active], h, out=lowest[:active])
-            above[:, :active] += h > limits
+        limits = self.thresholds.astype(H.dtype)
+        summarize(H, batch.active, batch.offsets, washout, limits, total, squares, highest, lowest, above)
         count = (batch.lengths - washout)[:, None]
         mean = total / count
         deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
         last = H[batch.offsets[batch.lengths - 1] + np.arange(B)]
         if backward is not None:
             last[:, backward] = H[:B, backward]
-        return np.hstack([mean, deviation, highest, lowest, last, *(above / count)])
+        return np.hstack([mean, deviation, highest, lowest, last, above.reshape(B, -1) / count])
+
+
+def differences(x: Array) -> Array:
+    """Return x_t - x_{t-1} (steps, n); 0 at the first step."""
+    return np.diff(x, axis=0, prepend=x[:1])
 
 
 def delayed(x: Array, delays: Array) -> Array:
@@ -87,13 +97,11 @@ def thresholds_of(H: Array, count: int) -> Array:
     Each is halfway between a state and the next larger one: a threshold that equals a state, such as that of a unit at
     rest, would be exceeded or not by rounding.
     """
-    H = np.sort(H.astype(np.float64), axis=0)
     places = np.arange(1, count + 1) * (len(H) - 1) // (count + 1)
-    below = H[places]
-    above = np.empty_like(below)
-    for unit, states in enumerate(H.T):
-        after = np.searchsorted(states, below[:, unit] + DISTINCT_DIFFERENCE)
-        above[:, unit] = np.where(
-            after < len(H), states[np.minimum(after, len(H) - 1)], below[:, unit] + DISTINCT_DIFFERENCE
-        )
-    return np.asarray((below + above) / 2)
+    found = np.empty((count, H.shape[1]))
+    for unit, states in enumerate(np.sort(H.T, axis=1).astype(np.float64)):
+        low = states[places]
+        after = np.searchsorted(states, low + DISTINCT_DIFFERENCE)
+        high = np.where(after < len(H), states[np.minimum(after, len(H) - 1)], low + DISTINCT_DIFFERENCE)
+        found[:, unit] = (low + high) / 2
+    return found

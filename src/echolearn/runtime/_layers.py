@@ -205,8 +205,9 @@ class RunningLayer:
     def outputs_of(self, x: Array, begin: Running, summary: Summary | None) -> tuple[Array, Running]:
         """Return the outputs for one sequence of inputs (steps, n_in), one row per step or per series, and its end."""
         if summary is not None:
+            both = np.hstack([x, np.diff(x, axis=0, prepend=x[:1])])
             past = np.maximum(np.arange(len(x))[:, None] - np.array(summary.delays), 0)
-            H, _, end = self.run(x[past].reshape(len(x), -1), begin)
+            H, _, end = self.run(both[past].reshape(len(x), -1), begin)
             row = _statistics(summary, H, self.layer.backward)
             return np.asarray(row @ self.layer.U_states + self.layer.intercept), end
         steps = len(x) if self.backward is not None else max(1, MAX_STATES_PER_CHUNK // self.layer.units)

@@ -255,8 +255,8 @@ def _summary(contents: _Contents) -> Summary | None:
     if not contents.summarizes:
         return None
     delays = tuple(as_whole(int(d)) for d in contents.tensors["delays"])
-    if contents.n_in % len(delays):
-        raise ValueError(f"{contents.n_in} inputs are not {len(delays)} times as many")
+    if contents.n_in % (2 * len(delays)):
+        raise ValueError(f"{contents.n_in} inputs are not {2 * len(delays)} times as many")
     washout = as_whole(contents.facts.get("washout", contents.option("washout", 0)))
     return Summary(washout, delays, contents.array("thresholds"))
 
@@ -277,7 +277,7 @@ def _answer(contents: _Contents) -> Answer:
 
 def _input_operations(contents: _Contents) -> tuple[tuple[InputOperation, ...], int]:
     """Return how frames become inputs, and the number of features of a frame."""
-    features = contents.n_in // (len(contents.tensors["delays"]) if contents.summarizes else 1)
+    features = contents.n_in // (2 * len(contents.tensors["delays"]) if contents.summarizes else 1)
     if "input_mean" not in contents:
         return (), features
     mean = contents.array("input_mean")

@@ -190,8 +190,18 @@ def _targets_of_one_array(y: Array, given: Sequences) -> tuple[list[Target], boo
     also = f", or one per sequence ({len(given.X)})" if given.kind == "joined" else ""
     raise ValueError(
         f"y has {len(y)} entries, but X has {total} steps: found input variables with inconsistent numbers of "
-        f"samples. Give one label or value per step ({total}){also}."
+        f"samples. Give one label or value per step ({total}){also}.{_long_table_cure(len(y), given)}"
     )
+
+
+def _long_table_cure(count: int, given: Sequences) -> str:
+    """Return how a table of several series is passed, if it is one and a column may hold `count` names of series."""
+    if given.form is None:
+        return ""
+    names = next((j for j, column in enumerate(given.X[0].T) if len(np.unique(column)) == count), None)
+    which = "COLUMN_OF_NAMES" if names is None else f"X.columns[{names}]"
+    found = "" if names is None else f" Column {names} has {count} different values."
+    return f"{found} If X is a long table of several series, pass X.set_index([{which}, COLUMN_OF_TIME])."
 
 
 def _labels(given: object, missing: bool) -> Array:

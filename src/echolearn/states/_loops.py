@@ -240,3 +240,39 @@ def _at_drive(a: Array, error: Array, f: Array, before: Array, delta: Array, z: 
         dE_da[i] += d * (f[i] - before[i])
         z[i] = a[i] * d
         delta[i] = d - z[i]
+
+
+@njit(cache=True, **COMPILER_OPTIONS)
+def summarize(
+    H: Array,
+    active: Array,
+    offsets: Array,
+    washout: int,
+    limits: Array,
+    total: Array,
+    squares: Array,
+    highest: Array,
+    lowest: Array,
+    above: Array,
+) -> None:
+    """Add the states after the washout to the sums, extremes and counts of their sequences.
+
+    limits (Q, N); above (B, Q, N): the steps above each of them; the others (B, N).
+    """
+    N, Q = limits.shape[1], limits.shape[0]
+    for s in range(active[0]):
+        for t in range(washout, active.shape[0]):
+            if s >= active[t]:
+                break
+            r = offsets[t] + s
+            for i in range(N):
+                total[s, i] += H[r, i]
+            for i in range(N):
+                squares[s, i] += total.dtype.type(H[r, i]) * total.dtype.type(H[r, i])
+            for i in range(N):
+                highest[s, i] = max(highest[s, i], H[r, i])
+            for i in range(N):
+                lowest[s, i] = min(lowest[s, i], H[r, i])
+            for q in range(Q):
+                for i in range(N):
+                    above[s, q, i] += H[r, i] > limits[q, i]

@@ -226,10 +226,11 @@ def _last(g: Nodes, layer: Layer, H: str) -> str:
 
 
 def _delayed(g: Nodes, x: str, delays: tuple[int, ...]) -> str:
-    """Return [x_{t-d} for every delay d] (steps, D n_in); before the first step there is the first frame."""
-    parts = []
+    """Return x_{t-d} and x_{t-d} - x_{t-d-1} for every delay d; before the first step there is the first frame."""
     steps = g("Range", g.constant(np.array(0)), g("Squeeze", g("Shape", x, start=0, end=1)), g.constant(np.array(1)))
-    for delay in delays:
-        row = g("Max", g("Sub", steps, g.whole(delay)), g.whole(0))
-        parts.append(g("Gather", x, row, axis=0) if delay else x)
-    return g("Concat", *parts, axis=-1) if len(parts) > 1 else parts[0]
+
+    def before(x: str, delay: int) -> str:
+        return g("Gather", x, g("Max", g("Sub", steps, g.whole(delay)), g.whole(0)), axis=0) if delay else x
+
+    both = g("Concat", x, g("Sub", x, before(x, 1)), axis=-1)
+    return g("Concat", *(before(both, delay) for delay in delays), axis=-1) if len(delays) > 1 else both

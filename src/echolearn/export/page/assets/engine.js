@@ -227,13 +227,17 @@ globalThis.echolearn = globalThis.echolearn || {};
     return row;
   }
 
-  /** Return the inputs x_{t-d} for all delays d side by side; before the first step, the first frame. */
-  function delayed(x, n, steps, delays) {
-    const out = new Float64Array(steps * n * delays.length);
+  /** Return x_{t-d} and x_{t-d} - x_{t-d-1} for all delays d side by side; before the first step, the first frame. */
+  function delayed(x, n, steps, delays, single) {
+    const out = new Float64Array(2 * steps * n * delays.length);
     for (let t = 0, p = 0; t < steps; t++) {
       for (const d of delays) {
-        const from = Math.max(t - d, 0) * n;
+        const from = Math.max(t - d, 0) * n, before = Math.max(t - d - 1, 0) * n;
         for (let k = 0; k < n; k++) out[p++] = x[from + k];
+        for (let k = 0; k < n; k++) {
+          const change = x[from + k] - x[before + k];
+          out[p++] = single ? Math.fround(change) : change;
+        }
       }
     }
     return out;
@@ -265,7 +269,7 @@ globalThis.echolearn = globalThis.echolearn || {};
       },
 
       run(x, steps, states) {
-        const u = summary ? delayed(x, x.length / steps, steps, summary.delays) : x;
+        const u = summary ? delayed(x, x.length / steps, steps, summary.delays, single) : x;
         const H = layerStates(layer, u, steps, states && states[0]);
         const Y = summary
           ? readout(layer, summaryRow(layer, summary, H, steps, single), 0, u, 0, new Float64Array(layer.outputs))

@@ -1,0 +1,260 @@
+"""One label per series: SeriesClassifier() beside MiniRocket, MultiRocket-Hydra and QUANT of aeon, all with defaults.
+
+    .venv-series/bin/python benchmarks/sequences.py FOLDER --train 5         folds of the training parts, ours alone
+    .venv-series/bin/python benchmarks/sequences.py FOLDER                   the test parts, all methods
+    .venv-series/bin/python benchmarks/sequences.py FOLDER --summary         figures of what is in the result file
+
+FOLDER has one file NAME.npz per data set, as of the UCR archive: X_train and X_test (series, steps), y_train and y_test
+(series,); NaN at the end of a row pads it. Choices are made on the training parts; the first command never reads the
+test parts. They are read under docs/evidence/protocol.md. Every method runs on one thread, smallest sets first, after a
+fit to noise that compiles it. What benchmarks/results/sequences.json already has is not run again; a row of ours counts
+only as long as the code of the library is the same. The other methods take series of one length: shorter ones are
+padded with zeros.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata, studentized_range
+from sklearn.model_selection import StratifiedKFold
+
+import measure
+import protocol
+import results
+from echolearn import SeriesClassifier
+from table_text import ROOT, load, markdown, table
+
+NAME = "sequences"
+OURS = "SeriesClassifier()"
+MIN_PROBABILITY = 1e-6  # in the log loss: classifiers that answer 0 and 1 would have an infinite one
+Row = dict[str, Any]
+MEASURES = ("error", "log_loss", "brier", "cpu_seconds", "extra_mb")
+PICTURE = ROOT / "docs" / "images" / "sequences.svg"
+
+
+def rival(path: str) -> Callable[[], Any]:
+    """Return what makes a classifier of aeon, which is imported when it is needed."""
+
+    def make() -> Any:
+        module, name = path.rsplit(".", 1)
+        return getattr(__import__(f"aeon.classification.{module}", fromlist=[name]), name)(random_state=0)
+
+    return make
+
+
+METHODS: dict[str, Callable[[], Any]] = {
+    OURS: SeriesClassifier,
+    "MiniRocket": rival("convolution_based.MiniRocketClassifier"),
+    "MultiRocket-Hydra": rival("convolution_based.MultiRocketHydraClassifier"),
+    "QUANT": rival("interval_based.QUANTClassifier"),
+}
+
+
+def read(path: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the series (series, steps) and the labels of a part of a data set."""
+    with np.load(path) as file:
+        return file[f"X_{part}"].astype(float), file[f"y_{part}"]
+
+
+def given(method: str, X: np.ndarray) -> Any:
+    """Return series in the form that a method takes."""
+    if method != OURS:
+        return np.nan_to_num(X)[:, None]
+    return [x[: np.flatnonzero(~np.isnan(x))[-1] + 1, None] for x in X]
+
+
+def scores(classes: np.ndarray, P: np.ndarray, y: np.ndarray) -> Row:
+    """Return the error in %, the log loss and the Brier score of probabilities P (series, classes)."""
+    truth = y[:, None] == classes
+    likely = np.clip(np.where(truth, P, 0).sum(axis=1), MIN_PROBABILITY, 1)
+    wrong = classes[P.argmax(axis=1)] != y
+    return {
+        "error": 100 * float(wrong.mean()),
+        "log_loss": float(-np.log(likely).mean()),
+        "brier": float(((P - truth) ** 2).sum(axis=1).mean()),
+    }
+
+
+def tried(method: str, train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray]) -> Row:
+    """Return the figures of a method: fitted to one part, scored on the other."""
+    (X, y), (X_new, y_new) = train, test
+    with measure.measured() as costs:
+        model = METHODS[method]().fit(given(method, X), y)
+        P = np.asarray(model.predict_proba(given(method, X_new)))
+    return scores(np.asarray(model.classes_), P, y_new) | costs
+
+
+def compile_first(method: str) -> None:
+    """Fit a method to noise, so that no clock sees a compilation."""
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((20, 60)), np.arange(20) % 2
+    tried(method, noise, noise)
+
+
+def folds(path: Path, count: int) -> Row | None:
+    """Return the mean figures of ours over folds of a training part; None if a class has fewer than two series."""
+    X, y = read(path, "train")
+    count = min(count, np.unique(y, return_counts=True)[1].min())
+    if count < 2:
+        return None
+    split = StratifiedKFold(count, shuffle=True, random_state=0).split(X, y)
+    found = [tried(OURS, (X[fit], y[fit]), (X[held], y[held])) for fit, held in split]
+    return {name: float(np.mean([row[name] for row in found])) for name in MEASURES}
+
+
+def by_size(folder: Path, names: list[str] | None) -> list[Path]:
+    """Return the data sets, the smallest first."""
+    paths = [folder / f"{name}.npz" for name in names] if names else list(folder.glob("*.npz"))
+    return sorted(paths, key=lambda path: path.stat().st_size)
+
+
+def measure_all(paths: list[Path], methods: list[str]) -> None:
+    """Add what is missing to the result file, under the rules of the protocol."""
+    code = protocol.code_fingerprint(["src/echolearn"])
+    record = protocol.require_frozen(NAME)
+    digest = hashlib.sha256("".join(protocol.file_digest(path) for path in sorted(paths)).encode()).hexdigest()
+    facts = {"experiment": NAME, **record, "data_sha256": digest, "date": results.now()}
+    for method in methods:
+        wanted = [path for path in paths if not known(path.stem, method, code)]
+        if not wanted:
+            continue
+        protocol.log_reading(facts)
+        compile_first(method)
+        for path in wanted:
+            row = {"work": path.stem, "method": method, **tried(method, read(path, "train"), read(path, "test"))}
+            keep(row | {"commit": record["commit"], "code": code if method == OURS else None})
+            print(f"{path.stem:32} {method:20}", *(f"{name} {row[name]:.4g}" for name in MEASURES), flush=True)
+
+
+def known(work: str, method: str, code: str) -> bool:
+    """Return whether the result file has a row that still counts."""
+    rows = load(NAME).get("rows", [])
+    return any(r["work"] == work and r["method"] == method and r["code"] in (None, code) for r in rows)
+
+
+def keep(row: Row) -> None:
+    """Write a row to the result file; one that it replaces stays there under "superseded"."""
+    with protocol.updated(results.FOLDER / f"{NAME}.json") as content:
+        same = [r for r in content.get("rows", []) if (r["work"], r["method"]) == (row["work"], row["method"])]
+        others = [r for r in content.get("rows", []) if r not in same]
+        about = {"machine": results.machine(), "versions": results.versions(), "defaults": results.defaults()}
+        content |= {"date": results.now(), **about, "rows": [*others, row]}
+        content["superseded"] = content.get("superseded", []) + same
+
+
+def table_of(measure_name: str, methods: list[str]) -> np.ndarray:
+    """Return the figures (sets, methods) of the data sets that all these methods have run on."""
+    found = {(row["work"], row["method"]): row[measure_name] for row in load(NAME).get("rows", [])}
+    works = sorted({work for work, _ in found})
+    kept = [work for work in works if all((work, method) in found for method in methods)]
+    return np.array([[found[work, method] for method in methods] for work in kept]).reshape(-1, len(methods))
+
+
+@table
+def sequences_pairs() -> str:
+    """Return ours beside each rival, on the sets that both have run on."""
+    cells = []
+    for rival_name in list(METHODS)[1:]:
+        errors, losses, briers, seconds, memory = (table_of(name, [OURS, rival_name]) for name in MEASURES)
+        if not len(errors):
+            continue
+        difference = (errors[:, 0] - errors[:, 1]).round(9)
+        counts = (difference < 0).sum(), (difference == 0).sum(), (difference > 0).sum()
+        means = [
+            f"{values[:, k].mean():.{digits}f}"
+            for values, digits in ((errors, 2), (losses, 3), (briers, 3))
+            for k in (0, 1)
+        ]
+        sums = [f"{seconds[:, k].sum():.0f}" for k in (0, 1)] + [f"{memory[:, k].max():.0f}" for k in (0, 1)]
+        cells.append([rival_name, len(errors), *means[:2], "/".join(map(str, counts)), *means[2:], *sums])
+    pairs = [
+        f">{name}, {side}"
+        for name in ("log loss", "Brier score", "processor seconds", "MB")
+        for side in ("ours", "theirs")
+    ]
+    return markdown(["", ">sets", ">mean error %, ours", ">theirs", ">wins/ties/losses", *pairs], cells)
+
+
+@table
+def sequences_ranks() -> str:
+    """Return mean errors, mean ranks, and on how many sets a method is the best, on the sets that all have run on."""
+    methods = list(METHODS)
+    errors, losses, briers = (table_of(name, methods) for name in MEASURES[:3])
+    ranks = rankdata(errors.round(9), axis=1).mean(axis=0)
+    best = [(values <= values.min(axis=1, keepdims=True) + 1e-12).sum(axis=0) for values in (losses, briers)]
+    cells = [
+        [method, len(errors), f"{errors[:, k].mean():.2f}", f"{ranks[k]:.2f}", best[0][k], best[1][k]]
+        for k, method in enumerate(methods)
+    ]
+    return markdown(["", ">sets", ">mean error, %", ">mean rank", ">best log loss on", ">best Brier score on"], cells)
+
+
+def critical_difference(methods: int, sets: int) -> float:
+    """Return the difference of mean ranks that Nemenyi's test at 5 % takes for real."""
+    quantile = float(studentized_range.ppf(0.95, methods, np.inf)) / np.sqrt(2)
+    return quantile * float(np.sqrt(methods * (methods + 1) / (6 * sets)))
+
+
+def draw() -> None:
+    """Draw the mean ranks; a bar joins methods that are no farther apart than the critical difference."""
+    from matplotlib.figure import Figure
+
+    errors = table_of("error", list(METHODS))
+    ranks = rankdata(errors.round(9), axis=1).mean(axis=0)
+    order, far = np.argsort(ranks), critical_difference(len(ranks), len(errors))
+    figure = Figure(figsize=(8, 1.9), layout="constrained")
+    axes = figure.subplots()
+    for k, (method, rank) in enumerate(zip(np.array(list(METHODS))[order], ranks[order], strict=True)):
+        axes.plot([rank, rank], [0, 1 + k], color="#2a6fb0" if method == OURS else "#555555")
+        axes.text(rank, 1.1 + k, f"{method} {rank:.2f}", ha="center", va="bottom")
+    level = -0.5
+    for first, last in itertools.combinations(range(len(order)), 2):
+        ends = ranks[order[first]], ranks[order[last]]
+        wider = first > 0 and ends[1] - ranks[order[first - 1]] <= far
+        wider |= last + 1 < len(order) and ranks[order[last + 1]] - ends[0] <= far
+        if ends[1] - ends[0] <= far and not wider:
+            axes.plot(ends, [level, level], color="black", linewidth=4)
+            level -= 0.6
+    axes.set(xlabel=f"mean rank on {len(errors)} sets; bars: no difference at 5 % (Nemenyi, {far:.2f})", yticks=[])
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the folder with the data sets")
+    parser.add_argument("--sets", nargs="+", help="data sets (default: all)")
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), help="methods to run")
+    parser.add_argument("--train", type=int, metavar="FOLDS", help="try ours on folds of the training parts instead")
+    parser.add_argument("--summary", action="store_true", help="print and draw what the result file has; run nothing")
+    options = parser.parse_args()
+    if os.environ.get("OMP_NUM_THREADS") != "1":  # which numerical libraries read when they are imported
+        os.execve(sys.executable, [sys.executable, *sys.argv], protocol.single_threaded())
+    warnings.simplefilter("ignore")
+    paths = by_size(options.folder, options.sets)
+    if options.train:
+        compile_first(OURS)
+        for path in paths:
+            row = folds(path, options.train)
+            if row is not None:
+                print(f"{path.stem:32}", *(f"{name} {row[name]:.4g}" for name in MEASURES), flush=True)
+        return
+    if not options.summary:
+        measure_all(paths, options.methods)
+    print(f"{sequences_pairs()}\n\n{sequences_ranks()}")
+    if options.summary:
+        draw()
+
+
+if __name__ == "__main__":
+    main()
