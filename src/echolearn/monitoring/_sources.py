@@ -12,7 +12,6 @@ from echolearn.estimators import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import TrainingEnd
-from echolearn.forecasting.direct_forecast import DirectForecast
 from echolearn.monitoring.guard import GuardedStream
 from echolearn.streams import Stream
 from echolearn.streams._estimator import ClassifierStream, EstimatorStream
@@ -86,11 +85,8 @@ def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
 
 
 def _training_errors(esn: ESNForecaster) -> Array:
-    """Return the errors (n, n_dims) of forecasts of the next value in the series of the fit; none if they are logs."""
-    forecast = esn.forecast_
-    if isinstance(forecast, DirectForecast) and any(column.log for column in forecast.model.series[0].columns):
-        return NO_ERRORS
-    return np.asarray(forecast.residuals * forecast.form.codec.scale)
+    """Return the errors (n, n_dims) of forecasts of the next value in the series of the fit."""
+    return np.asarray(esn.residuals_ * esn.target_scale_)
 
 
 class _Gaps:
