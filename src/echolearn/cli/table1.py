@@ -73,7 +73,6 @@ def table1(
     from echolearn.cluster.connection import use_engine
     from echolearn.paper import table1 as experiment
     from echolearn.paper.estimate import CorpusSize
-    from echolearn.paper.table1 import estimate_text
     from echolearn.paper.table1_report import plain_text
 
     if corpus_settings["corpus"] == "synthetic" and corpus_settings["frames"] is None:
@@ -84,9 +83,8 @@ def table1(
     plans = [replace(plan, level=one) for one in level]
     for one in plans:
         one.check()
-    frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
-    if estimate and frames is not None:  # the size of synthetic speech is known before it is made
-        click.echo(estimate_text(plan, CorpusSize.of_synthetic(frames)))
+    if estimate and corpus_settings["corpus"] == "synthetic":  # its size is known before it is made
+        click.echo(experiment.estimate_text(plan, CorpusSize.of_synthetic(corpus_settings["frames"] or 0)))
         return
     claim_folder(out, "cells", force=force)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
@@ -94,12 +92,8 @@ def table1(
         corpus = opened_corpus(**corpus_settings)
         size = CorpusSize.of(corpus)
         if estimate or full or experiment.is_long(plan, size):
-            click.echo(estimate_text(plan, size), err=not estimate)
-        if estimate:
-            return
-        for one in plans:
-            again = one is not plans[0]
-            with RunLines(stderr(), TABLE1_WORDING, known=corpus.notes if again else ()) as display:
-                table = experiment.run(corpus, one, out, display, force=force and not again)
-            click.echo(plain_text(table))
+            click.echo(experiment.estimate_text(plan, size), err=not estimate)
+        for one in [] if estimate else plans:
+            with RunLines(stderr(), TABLE1_WORDING, known=() if one is plans[0] else corpus.notes) as display:
+                click.echo(plain_text(experiment.run(corpus, one, out, display, force=force and one is plans[0])))
             click.echo(f"written: {one.folder(out) / 'report.html'}, table1.md, table1.csv, table1.json")

@@ -128,7 +128,9 @@ def _restore_direct(
         np.split(t[name], np.cumsum(lengths)[:-1])
         for name, lengths in (("members", counts[:, 0]), ("seasonal", effects), ("spread", sizes[:, 0].repeat(dims)))
     )
-    restored = [_column(c, rows[i], seasonal[i], spread[i], t, i) for i, c in enumerate(counts.tolist())]
+    numbers = zip(t["columns"], t["effects"], strict=True)
+    parts = zip(counts.tolist(), rows, seasonal, spread, numbers, strict=True)
+    restored = [_column(*one) for one in parts]
     D, errors = (
         np.split(t[name], np.cumsum(lengths)[:-1], axis=-1)
         for name, lengths in (("D", widths), ("errors", widths * sizes[:, 1]))
@@ -156,7 +158,7 @@ def _restore_direct(
 
 
 def _column(
-    count: list[int], rows: Array, seasonal: Array, spread: Array, t: Mapping[str, Array], i: int
+    count: list[int], rows: Array, seasonal: Array, spread: Array, numbers: tuple[Array, Array]
 ) -> tuple[Column, ColumnState]:
     """Return one column and its place."""
     K, m1, m2, time, log, age = count
@@ -173,6 +175,7 @@ def _column(
     )
     S1, S2 = seasonal[: K * m1].reshape(K, m1), seasonal[K * m1 : K * (m1 + m2)].reshape(K, m2)
     position = Position(np.ascontiguousarray(rows[:, 12:15]), S1.copy(), S2.copy(), time)
-    numbers = t["columns"][i]
-    column = Column(members, bool(log), spread, numbers[:3], t["effects"][i], float(numbers[3]))
-    return column, ColumnState(position, float(numbers[4]), seasonal[K * (m1 + m2) :].copy(), float(numbers[5]), age)
+    column, effects = numbers
+    last = seasonal[K * (m1 + m2) :].copy()
+    state = ColumnState(position, float(column[4]), last, float(column[5]), age)
+    return Column(members, bool(log), spread, column[:3], effects, float(column[3])), state
