@@ -108,8 +108,8 @@ def refuse_infinite(G: Array) -> None:
     """Raise FloatingPointError if sums over the states are not finite."""
     if not np.isfinite(G).all():
         raise FloatingPointError(
-            "the states hold NaN or infinity. Lower spectral_radius, or step_size in `learning`, or scale the inputs "
-            "to about 1."
+            "the states hold NaN or infinity. Scale the inputs to about 1; weights that are learned need smaller "
+            "steps, and units without bounds (relu, identity) a smaller spectral radius."
         )
 
 

@@ -72,7 +72,7 @@ def check_finite(values: Array, what: str) -> None:
     if not np.isfinite(np.vdot(values, values)) and not np.isfinite(values).all():
         raise ValueError(
             f"{what} are not finite: X holds numbers too large for this dtype, or units without bounds (relu, "
-            "identity) have diverged. Scale X, use dtype='float64', or a smaller spectral_radius."
+            "identity) have diverged. Scale X to about 1; units without bounds need a smaller spectral radius."
         )
 
 

@@ -278,7 +278,7 @@ def _try_epoch(
                 retried = ", even with smaller steps" if schedule.retries else ""
                 _warn(
                     f"training stopped in epoch {number}: {problem}{retried}. The best weights so far "
-                    "are kept. Try a smaller spectral_radius, or a smaller step_size or clip in `learning`."
+                    "are kept. Try a smaller step_size in `learning`, or scale X to about 1."
                 )
                 return None
             objective.restart(record.safe)
