@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from click.testing import Result
 
 from speechfiles import write_sample, write_timit
@@ -37,11 +36,9 @@ def test_an_estimate_is_printed_and_nothing_is_fitted(run: Run, corpus: str, tmp
     assert not out.exists()
 
 
-def test_the_full_table_begins_with_its_estimate(run: Run, corpus: str, tmp_path: Path) -> None:
-    words = ("--corpus", corpus, "--units", "5", "--columns", "esn", "--out", tmp_path)
-    full = run("table1", "--full", *words)
-    assert full.output.index("all 1 cells") < full.output.index("[1/1]")
-    assert "estimated" not in run("table1", *words).output
+def test_a_table_begins_with_its_estimate(run: Run, corpus: str, tmp_path: Path) -> None:
+    done = run("table1", "--corpus", corpus, "--units", "5", "--columns", "esn", "--out", tmp_path)
+    assert done.output.index("all 1 cells") < done.output.index("[1/1]")
 
 
 def test_table1_at_another_level_scores_the_kept_networks(run: Run, corpus: str, tmp_path: Path) -> None:
@@ -78,14 +75,6 @@ def test_one_command_gives_the_table_of_every_level_of_timit(run: Run, tmp_path:
     assert done.output.count("reused from an earlier run") == 2 * 3
     wrong = run("table1", "--corpus", f"timit:{root}", "--level", "state,words", "--out", out)
     assert "level is 'words'; expected one of state, phone48" in wrong.output
-
-
-def test_a_long_table_begins_with_its_estimate(
-    run: Run, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("echolearn.training.cost_model.ANNOUNCED_SECONDS", 0.0)
-    done = run("table1", "--corpus", corpus, "--units", 5, "--columns", "esn", "--out", tmp_path)
-    assert done.output.index("all 1 cells") < done.output.index("[1/1]")
 
 
 def test_the_sample_of_nltk_says_what_it_is_and_gives_the_same_tables(run: Run, tmp_path: Path) -> None:

@@ -80,20 +80,19 @@ def table1(
     named = experiment.plan_of(units, epochs, columns, full=full)
     paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
     plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, paper=paper, ours=ours)
-    plans = [replace(plan, level=one) for one in level]
-    for one in plans:
-        one.check()
-    if estimate and corpus_settings["corpus"] == "synthetic":  # its size is known before it is made
-        click.echo(experiment.estimate_text(plan, CorpusSize.of_synthetic(corpus_settings["frames"] or 0)))
+    plans = [replace(plan, level=one).check() for one in level]
+    frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
+    if estimate and frames is not None:  # the size of synthetic speech is known before it is made
+        click.echo(experiment.estimate_text(plan, CorpusSize.of_synthetic(frames)))
         return
     claim_folder(out, "cells", force=force)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
-        size = CorpusSize.of(corpus)
-        if estimate or full or experiment.is_long(plan, size):
-            click.echo(experiment.estimate_text(plan, size), err=not estimate)
+        click.echo(experiment.estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)
         for one in [] if estimate else plans:
-            with RunLines(stderr(), TABLE1_WORDING, known=() if one is plans[0] else corpus.notes) as display:
-                click.echo(plain_text(experiment.run(corpus, one, out, display, force=force and one is plans[0])))
+            again = one is not plans[0]
+            with RunLines(stderr(), TABLE1_WORDING, known=corpus.notes if again else ()) as display:
+                table = experiment.run(corpus, one, out, display, force=force and not again)
+            click.echo(plain_text(table))
             click.echo(f"written: {one.folder(out) / 'report.html'}, table1.md, table1.csv, table1.json")

@@ -99,8 +99,8 @@ class Plan:
         """Return the folder of the tables and the report: that of the run, with one inside it for each other level."""
         return out if self.level == "state" else out / self.level
 
-    def check(self) -> None:
-        """Check every setting of every cell, before the first is fitted."""
+    def check(self) -> Plan:
+        """Return the plan; ValueError for any setting of any cell that cannot be, before the first is fitted."""
         unknown = [c for c in self.columns if c not in COLUMNS]
         if unknown or not self.columns:
             raise ValueError(f"columns: {', '.join(unknown) or 'none'}; expected some of {', '.join(COLUMNS)}.")
@@ -113,6 +113,7 @@ class Plan:
                              "leave them out of the columns.")  # fmt: skip
         for cell in self.cells():
             check_network(self.estimator(cell))
+        return self
 
 
 def plan_of(
@@ -148,13 +149,6 @@ def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> s
     )
     table = aligned(["units", *(COLUMNS[column].head for column in plan.columns)], rows)
     return estimate_lines("cell", table, summary, refused="cell")
-
-
-def is_long(plan: Plan, size: CorpusSize) -> bool:
-    """Return whether the cells take so long that their time should be announced."""
-    return (
-        sum(c.seconds for c in costs_of(plan, size, cost_model.TYPICAL_RATES).values()) > cost_model.ANNOUNCED_SECONDS
-    )
 
 
 AVERAGED = ("test_error", "valid_error", "seconds", "processor_seconds", "frames_per_second", "peak_memory_mb",

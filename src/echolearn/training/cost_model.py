@@ -136,8 +136,12 @@ def ridge_readout(job: Job, r: Rates) -> float:
 def _solved_by_passes(job: Job, K: int, r: Rates, iterations: int) -> float:
     """Return the time of U by conjugate gradients over K frames, at most: a pass for each, states computed or kept."""
     runs = 1 if conjugate_gradients.may_be_kept(K, job.N, job.itemsize) else iterations + 1
-    products = NARROW_PRODUCT_FACTOR * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
-    return runs * states(job, K, r) + (iterations + 1) * products
+    return runs * states(job, K, r) + (iterations + 1) * _products(job, K, r)
+
+
+def _products(job: Job, K: int, r: Rates) -> float:
+    """Return the time of H_c'(H_c D) over K frames."""
+    return NARROW_PRODUCT_FACTOR * K * 4 * job.M * job.n_out * _flop(job, r) / job.threads
 
 
 def softmax_readout(job: Job, r: Rates) -> float:
@@ -170,16 +174,7 @@ def epoch(job: Job, r: Rates) -> float:
         solution = _solved_by_passes(job, K, r, trackers.ITERATIONS_PER_EPOCH)
         return solution + states(job, K, r) + gradient(job, K, r) + states(job, job.held_out, r)
     if job.iterative:
-        updates = (
-            NARROW_PRODUCT_FACTOR
-            * trackers.ITERATIONS_PER_BATCH
-            * 4
-            * job.M
-            * job.n_out
-            * _flop(job, r)
-            * K
-            / job.threads
-        )
+        updates = trackers.ITERATIONS_PER_BATCH * _products(job, K, r)
         return passes_over * states(job, K, r) + updates + gradient(job, K, r) + states(job, job.held_out, r)
     validation = states(job, job.held_out, r) + 2 * job.held_out * job.M * job.n_out * _flop(job, r)
     learning = passes_over * states(job, K, r) + gram(job, K, r) + solutions * solve(job, r) + gradient(job, K, r)

@@ -11,7 +11,7 @@ w, diag(w) stands between the two factors of every product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from scipy import linalg
 
 from echolearn.execution.executor import LOCAL
 from echolearn.execution.memory import available_memory
-from echolearn.execution.threads import on_worker_thread
+from echolearn.execution.threads import on_worker_thread, tree_sum
 from echolearn.modelfile.checkpoint import Checkpoint, weights_fingerprint
 from echolearn.readout.large.sketch import Operator, Sketch
 from echolearn.readout.ridge import refuse_infinite
@@ -182,26 +182,22 @@ class _Passes:
         return [c._replace(H=c.H.astype(np.int16 if c.H.dtype == np.float32 else c.H.dtype)) for c in chunks]
 
     def sum(self, function: Callable[[_Chunk], Array]) -> Array:
-        """Return the sum of function(chunk), arrays in float64, over all the data."""
+        """Return the sum of function(chunk) over all the data."""
         reservoir, view, dtype = self.reservoir, self.view, self.data.dtype
 
         def sum_of_group(data: Dataset, which: Array) -> Array:
-            return sum_of_chunks(stream_chunks(reservoir, view, data.batch(which)))
+            return tree_sum(map(function, stream_chunks(reservoir, view, data.batch(which))))
 
         def sum_of_kept(chunks: list[_Chunk]) -> Array:
-            room = np.empty((max(len(c.H) for c in chunks), chunks[0].H.shape[1]), dtype)
+            room = np.empty(
+                (max(len(c.H) for c in chunks), reservoir.N), dtype
+            )  # one for all chunks: new memory takes longer than the copy
 
-            def as_floats(c: _Chunk) -> _Chunk:
+            def of_kept(c: _Chunk) -> Array:
                 np.copyto(room[: len(c.H)], c.H)
-                return c._replace(H=room[: len(c.H)])
+                return function(c._replace(H=room[: len(c.H)]))
 
-            return sum_of_chunks(map(as_floats, chunks))
-
-        def sum_of_chunks(chunks: Iterable[_Chunk]) -> Array:
-            total = function(next(chunks := iter(chunks)))
-            for chunk in chunks:
-                total += function(chunk)
-            return total
+            return tree_sum(map(of_kept, chunks))
 
         if self.kept is not None:
             return np.asarray(self.data.executor.sum_kept(sum_of_kept, self.kept))
@@ -227,6 +223,7 @@ def solve_iteratively(
     """
     inverse, passes, intercept, n_out = sketch.inverse(mu), _Passes(reservoir, data, view), view.intercept, data.n_out
     U_0 = np.zeros((view.rows(reservoir), n_out)) if U is None else U.astype(np.float64)
+    U_start = None if U is None else U.astype(data.dtype)
 
     def product(D: Array) -> Array:
         say("ridge readout: one more pass over the data ...")
@@ -235,7 +232,7 @@ def solve_iteratively(
 
     def pull(c: _Chunk) -> Array:
         """Return H_c'(T - H_c U_0), and below it a row with the sums of squares of T - H_c U_0."""
-        Y = np.zeros((len(c.T), n_out), c.H.dtype) if U is None else c.times(U_0.astype(data.dtype))
+        Y = np.zeros((len(c.T), n_out), c.H.dtype) if U_start is None else c.times(U_start)
         R = -residual(Y, c.T)
         weighted_R = weighted(R, c.w)
         return np.vstack([c.transpose_times(weighted_R, intercept=intercept), column_dots(R, weighted_R)])
