@@ -303,7 +303,8 @@ def temperature(Y: Array, labels: Array, w: Array) -> float:
         logits = np.exp(log_factor) * Y
         P = np.exp(logits - logits.max(axis=1, keepdims=True))
         P /= P.sum(axis=1, keepdims=True)
-        return float(w @ ((P - target) * logits).sum(axis=1)) + (log_factor - usual) / LOG_FACTOR_DEVIATION**2
+        pull = (log_factor - usual) / LOG_FACTOR_DEVIATION**2
+        return float(w @ ((P - target) * logits).sum(axis=1) + pull)
 
     for _ in range(60):
         middle = (low + high) / 2
