@@ -3,7 +3,7 @@
 import statistics
 
 from contest_tables import contest_rows
-from results import FORMER_METHODS
+from sequences import METHODS, OURS, table_of
 from table_text import load, markdown, table
 
 
@@ -42,16 +42,12 @@ def _contest(seconds=60):
 
 
 def _sequences():
-    medians = {"SeriesClassifier()": {}, "MiniRocket": {}}
-    for row in load("defaults")["parts"]["sequences"]["rows"]:
-        method = FORMER_METHODS.get(row["method"], row["method"])
-        if method in medians and row["unit"] == "errors":
-            medians[method][row["work"]] = row["median"]
-    ours, theirs = medians.values()
-    both = sorted(set(ours) & set(theirs))
-    sums = [sum(side[name] for name in both) for side in (ours, theirs)]
-    evidence = "[defaults](docs/evidence/defaults.md)"
-    return f"one label per series, {len(both)} data sets", "errors, added up", sums, 1, "MiniRocket", evidence
+    sides = {name: table_of("error", [OURS, name]) for name in list(METHODS)[1:]}
+    count = max(map(len, sides.values()))
+    best = min((name for name in sides if len(sides[name]) == count), key=lambda name: sides[name][:, 1].mean())
+    which = f"{best}, the best of {', '.join(name for name in sides if len(sides[name]) == count)}"
+    work, evidence = f"one label per series, {count} data sets", "[whole series](docs/evidence/sequences.md)"
+    return work, "mean error, %", sides[best].mean(axis=0).tolist(), 2, which, evidence
 
 
 def _forecasts():

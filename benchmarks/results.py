@@ -29,8 +29,6 @@ ESTIMATORS = (
 )
 # Settings that estimators no longer have, with the value, as text, that stands for what they do now.
 FORMER = {"plasticity": "None", "noise": "0.0", "pooling": "'auto'"}
-# Methods by the names that results of whole series may have: there was one class for steps and series.
-FORMER_METHODS = {"ESNClassifier()": "SeriesClassifier()"}
 # keys of a row that the table shows, and their headings
 HEADINGS = {
     "figure": "figure",

@@ -212,6 +212,33 @@ def test_steps_of_the_washout_do_not_count():
     assert not np.delete(differ, last, axis=0).any()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_scales_offsets_and_the_order_of_series_do_not_matter(seed):
+    """Series of several channels and of unequal lengths, some with gaps."""
+    rng = np.random.default_rng(seed)
+    series = [rng.standard_normal((rng.integers(9, 30), 3)).cumsum(axis=0) for _ in range(24)]
+    for x in series[::4]:
+        x[rng.integers(1, len(x)), rng.integers(3)] = np.nan
+    y = rng.permutation(np.arange(24) % 3)
+    model = SeriesClassifier(6, dtype="float64", missing="carry", random_state=seed)
+    P = clone(model).fit(series, y).predict_proba(series)
+    scaled = [x * [1e-3, 1.0, 50.0] + [7.0, 0.0, -1e3] for x in series]
+    np.testing.assert_allclose(clone(model).fit(scaled, y).predict_proba(scaled), P, atol=1e-6)
+    order = rng.permutation(24)
+    other = clone(model).fit([series[i] for i in order], y[order])
+    np.testing.assert_allclose(other.predict_proba(series), P, atol=1e-6)
+
+
+def test_rounding_of_states_does_not_enter_the_answers():
+    """Smooth series, whose changes are small, in float32: alone, in a batch, and with NumPy alone."""
+    t = np.arange(200)
+    smooth = [(np.sin(t / (9 + k % 2) + k) + 1e-3 * k)[:, None] for k in range(20)]
+    model = SeriesClassifier(100).fit(smooth[:12], np.arange(12) % 2)
+    P, light = model.predict_proba(smooth), runtime.Model(plan_of(model))
+    np.testing.assert_allclose(np.concatenate([model.predict_proba([x]) for x in smooth]), P, atol=1e-5)
+    np.testing.assert_allclose(light.predict_proba(smooth), P, atol=1e-5)
+
+
 @pytest.mark.parametrize("missing", ["carry", "mean"])
 def test_gaps_in_X(missing):
     gappy = [np.where((np.arange(len(x)) % 5 == 3)[:, None], np.nan, x) for x in X]

@@ -265,7 +265,15 @@ def test_constant_columns_do_not_count():
     assert (columns.standardize(R)[:, 2] == 0).all()
 
 
-def test_temperature_has_the_smallest_cross_entropy():
+def test_columns_that_hardly_vary_count_less():
+    """A deviation of 1e-4, which rounding of states may change by a hundredth, is not blown up to 1."""
+    R = rng_leave_one_out.standard_normal((50, 2)) * [1.0, 1e-4]
+    columns = Columns.of(R, np.ones(50))
+    assert columns.count == 2
+    np.testing.assert_allclose(columns.standardize(R).std(axis=0), [1.0, 100 * R[:, 1].std()])
+
+
+def test_temperature_has_the_smallest_cross_entropy_beside_its_usual_values():
     labels = rng_leave_one_out.integers(3, size=200)
     Y = np.eye(3)[labels] + rng_leave_one_out.standard_normal((200, 3))
     w = rng_leave_one_out.uniform(0.5, 2.0, 200)
@@ -275,10 +283,19 @@ def test_temperature_has_the_smallest_cross_entropy():
         logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
         target = np.full((200, 3), 1 / 203)
         target[np.arange(200), labels] += 200 / 203
-        return -(w @ (target * logs).sum(axis=1))
+        usual = np.log(factor / (5 + np.log(2))) ** 2 / 0.3**2 / 2
+        return -(w / w.mean() @ (target * logs).sum(axis=1)) + usual
 
     factor = temperature(Y, labels, w)
     assert loss(factor) < min(loss(0.97 * factor), loss(1.03 * factor))
+
+
+def test_the_temperature_without_evidence_is_the_usual_one():
+    """The only series of its class has outputs of readouts that have not seen the class."""
+    Y = rng_leave_one_out.standard_normal((18, 18))
+    assert temperature(Y, np.arange(18), np.ones(18)) == pytest.approx(5 + np.log(17))
+    pairs = np.r_[np.arange(16), 16, 16]
+    assert temperature(Y, pairs, np.ones(18)) != pytest.approx(5 + np.log(17))
 
 
 def test_outputs_that_are_all_right_are_not_infinitely_sure():

@@ -176,6 +176,6 @@ def _summary_outputs(layer: Layer, summary: Summary, x: Array, how: Arithmetic) 
     mean = S.mean(axis=0)
     deviation = np.sqrt(np.maximum((S**2).mean(axis=0) - mean**2, 0))
     last = np.where(layer.backward, H[0], H[-1])
-    above = (H[summary.washout :] > summary.thresholds[:, None].astype(H.dtype)).mean(axis=1)
+    above = np.clip((S - summary.thresholds[:, None].astype(H.dtype)) / 1e-3 + 0.5, 0, 1).mean(axis=1)
     row = np.hstack([mean, deviation, S.max(axis=0), S.min(axis=0), last, *above])[None]
     return _readout(layer, Arithmetic("float64"))(row, x[:0])

@@ -9,8 +9,13 @@ def summarize(h, thresholds, washout=0, backward=()):
     last = kept[-1].copy()
     for unit in np.flatnonzero(backward):
         last[unit] = h[0, unit]
-    shares = [[np.mean(h[washout:, j] > limit) for j, limit in enumerate(limits)] for limits in thresholds]
+    shares = [[np.mean([above(s, limit) for s in kept[:, j]]) for j, limit in enumerate(row)] for row in thresholds]
     return np.concatenate([kept.mean(axis=0), kept.std(axis=0), kept.max(axis=0), kept.min(axis=0), last, *shares])
+
+
+def above(state, limit):
+    """Return 1 for a state above a threshold, 0 for one below, and something between for one within 0.0005 of it."""
+    return min(max((state - limit) * 1000 + 0.5, 0), 1)
 
 
 def delay(x, delays):
@@ -46,7 +51,8 @@ def left_out(Z, T, w, ridge):
 def mean_of_readouts(rows, T, w, ridge):
     """Return the shares (4,) of four sets of units, and their mean outputs (n, n_out), for rows (n, statistics, 4 N).
 
-    Each set has a ridge regression on its own columns, of weighted mean 0 and deviation 1, and counts by its error on
+    Each set has a ridge regression on its own columns, of weighted mean 0 and deviation 1 (less, if a column has one
+    below 0.01), and counts by its error on
     rows left out to the power of -8. Rows of weight 0 are not fitted to.
     """
     kept, outputs, errors = w > 0, [], []
@@ -55,7 +61,7 @@ def mean_of_readouts(rows, T, w, ridge):
         mean = np.average(R, axis=0, weights=w)
         scale = np.sqrt(np.average((R - mean) ** 2, axis=0, weights=w))
         varies = scale > 1e-9 * np.abs(R).max()
-        Z = ((R - mean) / np.where(varies, scale, 1))[:, varies]
+        Z = ((R - mean) / np.maximum(scale, 0.01))[:, varies]
         V, b = ridge_fit(Z[kept], T[kept], w[kept], ridge)
         outputs.append(Z @ V + b)
         missed = left_out(Z[kept], T[kept], w[kept], ridge) - T[kept]

@@ -37,7 +37,7 @@ def test_one_label_per_series(through_file, readout):
         assert_same(model.predict_proba(X), esn.predict_proba(X))
     with pytest.raises(ValueError, match="washout=2"):
         model.predict(exported.X[0][:2])
-    assert repr(model) == "Model(SeriesClassifier: 40 units, 3 features, 2 classes per sequence, float64)"
+    assert repr(model) == "Model(SeriesClassifier: 80 units, 3 features, 2 classes per sequence, float64)"
 
 
 @pytest.mark.parametrize("y", [np.arange(6) % 4 / 3, np.arange(12).reshape(6, 2) % 5 / 3], ids=["value", "values"])

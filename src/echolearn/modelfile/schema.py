@@ -21,6 +21,9 @@ TIME_AXES = ("time_first", "channels_first", "rows")  # which axis of X is time
 MAX_LOGIT = 16.0  # of a leak of a deep network: beyond, 1 - a would vanish in float32
 RMS_EPSILON = 1e-5  # added to mean squares before their root, in the normalisation of a deep network
 MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares above its thresholds
+THRESHOLD_WIDTH = (
+    1e-3  # of states about a threshold that count in part, so that rounding moves no share by a whole step
+)
 SETS_OF_UNITS = ("levels", "changes", "levels of differences", "changes of differences")  # of a network of whole series
 MAX_LAYERS, MAX_STACKS, MAX_STEPS = 1000, 1000, 100  # of a deep network, of an ensemble, of a pipeline
 NETWORK = "model"  # the owner of a network's arrays in the file of a pipeline; those of the steps have their number

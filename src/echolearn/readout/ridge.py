@@ -17,6 +17,9 @@ from echolearn.validation import Array, warn_user
 RIDGE_PATH = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean diagonal of the Gram matrix
 MIN_RELATIVE_RIDGE = 1e-12  # a ridge that hides the rounding errors of a difference of Gram matrices, in the same units
 ROUNDING_SHARE = 1e-6  # a column whose deviation is this share of its largest value varies by rounding only
+MIN_COLUMN_DEVIATION = 0.01  # by which statistics of states between -1 and 1 are divided at least
+USUAL_FACTOR = 5.0  # from outputs to logits of two classes, where no data say otherwise
+LOG_FACTOR_DEVIATION = 0.3  # how far its logarithm is from the usual one before it has seen data
 MAX_LAPACK_ROWS = 512  # at most so many rows are factored by LAPACK at once
 MAX_ROWS_PER_TILE = 1024  # at most so many rows and columns of a factor are one task
 
@@ -211,19 +214,23 @@ def degrees_of_freedom(values: Array, mu: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The mean and the scale (M,) of columns; scale 0: the column is constant and does not count."""
+    """The mean and the scale (M,) of columns; scale 0: the column is constant and does not count.
+
+    A column that hardly varies counts less than others. Divided by its own deviation, it would carry rounding errors
+    of states into the outputs.
+    """
 
     mean: Array
     scale: Array
 
     @classmethod
     def of(cls, R: Array, w: Array) -> Columns:
-        """Return the weighted mean and the inverse of the weighted deviation of the columns of R (n, M)."""
+        """Return the weighted mean and the inverse of the weighted deviation (or of the least) of columns R (n, M)."""
         share = w / w.sum()
         mean = share @ R
         deviation = np.sqrt(share @ (R - mean) ** 2)
         varies = deviation > ROUNDING_SHARE * np.abs(R).max(axis=0)
-        return cls(mean, np.where(varies, 1 / np.where(varies, deviation, 1), 0.0))
+        return cls(mean, np.where(varies, 1 / np.maximum(deviation, MIN_COLUMN_DEVIATION), 0.0))
 
     @property
     def count(self) -> int:
@@ -231,7 +238,7 @@ class Columns:
         return max(1, int((self.scale > 0).sum()))
 
     def standardize(self, R: Array) -> Array:
-        """Return rows with columns of mean 0 and deviation 1."""
+        """Return rows with columns of mean 0 and deviation 1 (those that hardly vary, less)."""
         return np.asarray((R - self.mean) * self.scale)
 
     def unfold(self, V: Array, mean: Array) -> Array:
@@ -277,23 +284,29 @@ def solve_dual(K: Array, T: Array, w: Array, ridges: Sequence[float]) -> LeftOut
 
 
 def temperature(Y: Array, labels: Array, w: Array) -> float:
-    """Return the factor by which outputs Y (n, n_classes) become logits: the one with the smallest cross entropy.
+    """Return the factor by which outputs Y (n, n_classes) of rows left out become logits.
 
-    The true class has a little less than probability 1, by the rule of succession: outputs that are all right must not
-    become infinitely sure.
+    It has the smallest cross entropy beside a normal distribution of its logarithm: outputs of a few rows say little.
+    Its mean makes a clean answer (1 and 0) about as sure with any number of classes. The true class has a little less
+    than probability 1, by the rule of succession: outputs that are all right must not become infinitely sure. The only
+    row of its class tells nothing: nobody has seen that class when it is left out.
     """
     n, classes = Y.shape
     target = np.full(Y.shape, 1 / (n + classes))
     target[np.arange(n), labels] += n / (n + classes)
+    known = np.bincount(labels, minlength=classes)[labels] > 1
+    Y, target, w = Y[known], target[known], w[known] / w.mean()
+    usual = np.log(USUAL_FACTOR + np.log(classes - 1))
     low, high = np.log(1e-2), np.log(1e3)
 
     def slope(log_factor: float) -> float:
         logits = np.exp(log_factor) * Y
         P = np.exp(logits - logits.max(axis=1, keepdims=True))
         P /= P.sum(axis=1, keepdims=True)
-        return float(w @ ((P - target) * Y).sum(axis=1))
+        pull = (log_factor - usual) / LOG_FACTOR_DEVIATION**2
+        return float(w @ ((P - target) * logits).sum(axis=1) + pull)
 
-    for _ in range(60):  # the cross entropy is convex in the factor, so its slope has one zero
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
     return float(np.exp((low + high) / 2))

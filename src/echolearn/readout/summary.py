@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import DTypeLike
 
-from echolearn.modelfile.schema import MOMENTS_PER_UNIT, SETS_OF_UNITS
+from echolearn.modelfile.schema import MOMENTS_PER_UNIT, SETS_OF_UNITS, THRESHOLD_WIDTH
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import Batch, pack
 from echolearn.states._loops import summarize
@@ -29,7 +29,8 @@ class Summary:
 
     Of every unit the mean, the standard deviation, the maximum, the minimum and the last state (of units that run
     backward, the state at the first step), then the share of the steps at which it exceeds each of its thresholds: one
-    row (M,) per sequence, statistic after statistic, with M = (5 + Q) N.
+    row (M,) per sequence, statistic after statistic, with M = (5 + Q) N. A state within `THRESHOLD_WIDTH` / 2 of a
+    threshold counts in part, in proportion: a share has no jumps that rounding could decide.
     """
 
     # (D,): the units see x_{t-d} and x_{t-d} - x_{t-d-1} for each of these d: W has the rows of the first delay, then
@@ -65,10 +66,11 @@ class Summary:
         """
         B, N = len(batch.lengths), H.shape[1]
         total, squares = np.zeros((B, N)), np.zeros((B, N))
-        above = np.zeros((B, len(self.thresholds), N), np.int32)
+        above = np.zeros((B, len(self.thresholds), N), H.dtype)
         highest, lowest = np.full((B, N), -np.inf, H.dtype), np.full((B, N), np.inf, H.dtype)
         limits = self.thresholds.astype(H.dtype)
-        summarize(H, batch.active, batch.offsets, washout, limits, total, squares, highest, lowest, above)
+        sums = (total, squares, highest, lowest, above)
+        summarize(H, batch.active, batch.offsets, washout, limits, 1 / THRESHOLD_WIDTH, *sums)
         count = (batch.lengths - washout)[:, None]
         mean = total / count
         deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))

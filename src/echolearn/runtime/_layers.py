@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from echolearn.modelfile.schema import RMS_EPSILON
+from echolearn.modelfile.schema import RMS_EPSILON, THRESHOLD_WIDTH
 from echolearn.runtime._plan import Block, Deep, Layer, Plan, Sparse, Stack, Summary
 from echolearn.validation import Array
 
@@ -224,7 +224,8 @@ def _statistics(summary: Summary, H: Array, backward: Array) -> Array:
     S = late.astype(np.float64)
     mean = S.mean(axis=0)
     deviation = np.sqrt(np.maximum((S**2).mean(axis=0) - mean**2, 0))
-    above = [(late > threshold).mean(axis=0) for threshold in summary.thresholds.astype(H.dtype)]
+    slope, half, limits = H.dtype.type(1 / THRESHOLD_WIDTH), H.dtype.type(0.5), summary.thresholds.astype(H.dtype)
+    above = [np.clip((late - limit) * slope + half, 0, 1).mean(axis=0, dtype=np.float64) for limit in limits]
     last = np.where(backward, H[0], H[-1])
     return np.hstack([mean, deviation, S.max(axis=0), S.min(axis=0), last, *above])[None]
 

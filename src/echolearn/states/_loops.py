@@ -249,6 +249,7 @@ def summarize(
     offsets: Array,
     washout: int,
     limits: Array,
+    slope: float,
     total: Array,
     squares: Array,
     highest: Array,
@@ -257,9 +258,11 @@ def summarize(
 ) -> None:
     """Add the states after the washout to the sums, extremes and counts of their sequences.
 
-    limits (Q, N); above (B, Q, N): the steps above each of them; the others (B, N).
+    limits (Q, N): thresholds; above (B, Q, N): the steps above each of them, those within 1 / (2 slope) of it in part;
+    the others (B, N).
     """
     N, Q = limits.shape[1], limits.shape[0]
+    one, none, half, steep = H.dtype.type(1), H.dtype.type(0), H.dtype.type(0.5), H.dtype.type(slope)
     for s in range(active[0]):
         for t in range(washout, active.shape[0]):
             if s >= active[t]:
@@ -275,4 +278,4 @@ def summarize(
                 lowest[s, i] = min(lowest[s, i], H[r, i])
             for q in range(Q):
                 for i in range(N):
-                    above[s, q, i] += H[r, i] > limits[q, i]
+                    above[s, q, i] += min(max((H[r, i] - limits[q, i]) * steep + half, none), one)

@@ -14,6 +14,7 @@ from echolearn.exceptions import ExportError
 from echolearn.export.onnx.layers import Builder
 from echolearn.export.onnx.nodes import FLOAT32, FLOAT64, Nodes, ScanTime, StepTime, Time
 from echolearn.export.plan import check_runs_forward
+from echolearn.modelfile.schema import THRESHOLD_WIDTH
 from echolearn.runtime._plan import Layer, Plan, Summary
 
 OPSET_VERSION, IR_VERSION = 17, 8  # fixed: what runtimes since 2022 read
@@ -209,8 +210,10 @@ def _summary_outputs(builder: Builder, summary: Summary, x: str, time: Time) -> 
     columns = [mean, g("Sqrt", variance)]
     columns += [g(f"Reduce{word}", S, axes=[0], keepdims=1) for word in ("Max", "Min")]
     columns.append(g.cast(_last(g, layer, H), FLOAT64))
+    slope, half, none, one = (builder.weights(np.array(v), "step") for v in (1 / THRESHOLD_WIDTH, 0.5, 0.0, 1.0))
     for limits in summary.thresholds:
-        above = g.cast(g("Greater", after, builder.weights(limits, "threshold")), FLOAT64)
+        steps = g("Add", g("Mul", g("Sub", after, builder.weights(limits, "threshold")), slope), half)
+        above = g.cast(g("Clip", steps, none, one), FLOAT64)
         columns.append(g("ReduceMean", above, axes=[0], keepdims=1))
     row = g("Concat", *columns, axis=-1)
     Y = g("MatMul", row, g.constant(layer.U_states, "U_states"))

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from echolearn.exceptions import ExportError
+from echolearn.modelfile.schema import THRESHOLD_WIDTH
 from echolearn.reservoir._spectrum import spectral_radius_of
 from echolearn.runtime._plan import (
     Block,
@@ -144,7 +145,8 @@ def _spectral_radius(matrix: Sparse) -> float:
 def _summary(summary: Summary | None) -> dict[str, Json] | None:
     if summary is None:
         return None
-    return {"washout": summary.washout, "delays": list(summary.delays), "thresholds": pack_array(summary.thresholds)}
+    facts: dict[str, Json] = {"washout": summary.washout, "delays": list(summary.delays), "width": THRESHOLD_WIDTH}
+    return facts | {"thresholds": pack_array(summary.thresholds)}
 
 
 def _resumption(resumption: Resumption | None) -> dict[str, Json] | None:

@@ -214,8 +214,8 @@ globalThis.echolearn = globalThis.echolearn || {};
         if (s > high) high = s;
         if (s < low) low = s;
         for (let q = 0; q < Q; q++) {
-          const limit = thresholds[q * N + k];
-          if (s > (single ? Math.fround(limit) : limit)) row[(5 + q) * N + k] += 1 / n;
+          const limit = single ? Math.fround(thresholds[q * N + k]) : thresholds[q * N + k];
+          row[(5 + q) * N + k] += Math.min(Math.max((s - limit) / summary.width + 0.5, 0), 1) / n;
         }
       }
       row[k] = sum / n;

@@ -1,0 +1,68 @@
+"""The benchmark of whole series: its scores, what it runs again, and its tables."""
+
+import json
+
+import numpy as np
+import pytest
+
+import results
+import sequences
+import table_text
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return an empty folder for result files."""
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(table_text, "RESULTS", tmp_path)
+    return tmp_path
+
+
+def row(work, method, error, code=None, **others):
+    measures = dict.fromkeys(sequences.MEASURES, 1.0) | {"error": error}
+    return {"work": work, "method": method, "code": code, "commit": "0" * 40, **measures, **others}
+
+
+def test_scores_by_hand():
+    P = np.array([[0.8, 0.2], [0.5, 0.5], [1.0, 0.0]])
+    found = sequences.scores(np.array(["a", "b"]), P, np.array(["a", "b", "b"]))
+    assert found["error"] == pytest.approx(200 / 3)
+    assert found["log_loss"] == pytest.approx(-np.log([0.8, 0.5, 1e-6]).mean())
+    assert found["brier"] == pytest.approx((0.08 + 0.5 + 2.0) / 3)
+
+
+def test_series_are_given_without_their_padding():
+    X = np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]])
+    assert [x.shape for x in sequences.given(sequences.OURS, X)] == [(2, 1), (3, 1)]
+    assert sequences.given("MiniRocket", X).tolist() == [[[1, 2, 0]], [[3, 4, 5]]]
+
+
+def test_ours_is_run_again_when_the_code_has_changed(folder):
+    sequences.keep(row("a", sequences.OURS, 3.0, code="old"))
+    sequences.keep(row("a", "QUANT", 4.0))
+    assert sequences.known("a", sequences.OURS, "old")
+    assert not sequences.known("a", sequences.OURS, "new")
+    assert sequences.known("a", "QUANT", "new")
+    assert not sequences.known("b", "QUANT", "new")
+    sequences.keep(row("a", sequences.OURS, 2.0, code="new"))
+    content = json.loads((folder / "sequences.json").read_text())
+    assert [r["error"] for r in content["rows"]] == [4.0, 2.0]
+    assert [r["error"] for r in content["superseded"]] == [3.0]
+
+
+def test_tables_compare_what_both_have_run_on(folder):
+    errors = {"a": (1, 2, 2, 3), "b": (5, 5, 4, 5), "c": (7, 9, 8, 9)}
+    for work, values in errors.items():
+        for method, error in zip(sequences.METHODS, values, strict=True):
+            if (work, method) != ("c", "MultiRocket-Hydra"):
+                sequences.keep(row(work, method, float(error)))
+    lines = sequences.sequences_pairs().splitlines()
+    assert lines[2].startswith("| MiniRocket | 3 | 4.33 | 5.33 | 2/1/0 |")
+    assert lines[3].startswith("| MultiRocket-Hydra | 2 | 3.00 | 3.00 | 1/0/1 |")
+    ranks = sequences.sequences_ranks().splitlines()
+    assert ranks[2].startswith("| SeriesClassifier() | 2 | 3.00 | 2.00 |")
+
+
+def test_the_critical_difference_is_that_of_the_literature():
+    """q = 2.569 for four methods at 5 %, divided by the root of 2 already (Demsar 2006)."""
+    assert sequences.critical_difference(4, 30) == pytest.approx(2.569 * np.sqrt(20 / 180), rel=1e-3)
