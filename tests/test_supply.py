@@ -138,7 +138,7 @@ def test_the_commands_need_no_network(tmp_path: Path):
     corpus = f"features:{smallcorpus.write(tmp_path / 'small.npz')}"
     model = tmp_path / "net.safetensors"
     for words in (
-        ("train", model, "--corpus", corpus, "--units", 10, "--epochs", 1),
+        ("train", "--out", model, "--corpus", corpus, "--units", 10, "--epochs", 1),
         ("evaluate", model, "--corpus", corpus),
         ("info", model),
         ("table1", "--corpus", corpus, "--units", 5, "--epochs", 1, "--columns", "esn,W_m1", "--out", tmp_path / "out"),

@@ -134,9 +134,8 @@ def toy_recognizer(folder: Path) -> Path:
     """Write a recogniser of toy speech, and return its file. Another process makes it, so that nothing is loaded."""
     write_toy_speech(folder / "speech")
     made = folder / "toy.safetensors"
-    words = ("train", "--out", made, "--for", "recognition", "--corpus", f"wav:{folder / 'speech'}")
-    how = ("--network", "esn", "--units", "20", "--epochs", "0", "--lexicon", folder / "speech" / "toy.dic")
-    how += ("--cache", folder / "cache")
+    words = ("train", "--out", made, "--for", "recognition", "--corpus", f"wav:{folder / 'speech'}", "--network", "esn")
+    how = ("--cache", folder / "cache", "--units", "20", "--epochs", "0", "--lexicon", folder / "speech" / "toy.dic")
     subprocess.run([sys.executable, "-m", "echolearn", *words, *how], check=True, capture_output=True)
     return made
 

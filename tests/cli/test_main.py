@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 from echolearn.cli.main import COMMANDS, main
 
@@ -55,3 +56,31 @@ def test_every_command_has_a_help_text(run: Run, command: str) -> None:
     assert result.exit_code == 0
     assert "--corpus" in result.output
     assert "--config" in result.output
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_the_list_of_commands_cuts_no_sentence(width: int) -> None:
+    printed = CliRunner().invoke(main, ["--help"], terminal_width=width).output
+    assert max(map(len, printed.splitlines())) <= width
+    whole = " ".join(printed.split())
+    for name, (_, line) in COMMANDS.items():
+        assert f"{name} {line}" in whole
+    assert "..." not in printed.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_fits_into_eighty_columns(command: str) -> None:
+    printed = CliRunner().invoke(main, [command, "--help"], terminal_width=80).output
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "..." not in printed.replace("[OPTIONS]", "").replace("...]", "").replace("]...", "")
+
+
+def test_colours_are_for_terminals_only(run: Run, tmp_path: Path) -> None:
+    words = ("forecast", tmp_path / "none.csv")
+    assert "\x1b" not in run(*words).output
+    assert "\x1b[31m" in CliRunner().invoke(main, list(map(str, words)), color=True).output
+
+
+def test_one_thread_is_called_one(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("echolearn.paper.estimate.thread_count", lambda: 1)
+    assert "on 1 thread with" in run("phones", "--corpus", "synthetic", "--estimate", "--out", tmp_path / "out").output

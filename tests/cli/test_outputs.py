@@ -127,6 +127,12 @@ def test_a_folder_of_somebody_else_stays(refused: Refused, corpus: str, tmp_path
     assert "holds files, and none" not in refused(*words, "--units", "0")
 
 
+def test_folders_and_devices_are_no_outputs(refused: Refused, files: Files, tmp_path: Path) -> None:
+    for place in (tmp_path, Path("/dev/tty"), tmp_path / "none" / "a.csv"):
+        words = ("align", "--corpus", files.corpus, "--out", place, "--force")
+        assert "cannot be written" in refused(*words) or "is a directory" in refused(*words)
+
+
 def test_the_second_header_of_a_recogniser_is_not_replaced(refused: Refused, toy: Path, tmp_path: Path) -> None:
     (tmp_path / "net_features.h").write_text("weeks of work")
     assert "net_features.h exists" in refused("export", toy, "--out", tmp_path / "net.h")

@@ -191,6 +191,14 @@ def test_what_is_not_an_input_is_reported(run: Run, refused: Refused, tmp_path: 
     assert "add --id id" in refused(*words)
 
 
+def test_a_column_of_numbers_with_another_field_is_refused(refused: Refused, table: Path, tmp_path: Path) -> None:
+    lines = table.read_text().splitlines()
+    lines[6] = lines[6].replace(lines[6].split(",")[3], "broken")
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    answer = refused("train", tmp_path / "a.csv", "--target", "state", "--id", "run", "--out", tmp_path / "m")
+    assert "a.csv, line 7, column 'noise': 'broken' is not a number." in answer
+
+
 def test_rows_of_one_time_are_refused(refused: Refused, run: Run, table: Path, tmp_path: Path) -> None:
     words = ("train", table, "--target", "state", "--time", "second", *SMALL, "--out", tmp_path / "m")
     assert "lines 2 and 32 have the same time" in refused(*words)

@@ -116,7 +116,7 @@ def read_table(path: Path, *, header: bool | None = None, decimal: str | None = 
         found = TextTable(path, names, columns, lines, decimals, notes)
     _check_names(found)
     if not found.lines:
-        raise ValueError(f"{path} has {len(rows)} rows; expected a header and one row per step.")
+        raise ValueError(f"{path} has {counted(len(rows), 'row')}; expected a header and one row per step.")
     notes.insert(0, _summary(found, separator))
     return found
 

@@ -162,6 +162,7 @@ EXTRAS = {
     "espeakng_loader": "speech",
     "matplotlib": "report",
     "optuna": "tune",
+    "pandas": "forecast",
 }
 
 

@@ -87,6 +87,8 @@ def _number_columns(table: TextTable, others: set[int]) -> list[int]:
             table.notes.append(
                 f"The column {table.names[j]!r} holds dates. To order rows by it, add --time {table.names[j]}."
             )
+        elif sum(table.number(j, text) is None for text in table.columns[j]) < len(table.lines) / 2:
+            raise ValueError(f"{table.problem(j)} Or remove the column, if it is not an input.")
         else:
             table.notes.append(f"The column {table.names[j]!r} holds text and is not an input.")
     return chosen
@@ -146,7 +148,8 @@ def _feature_columns(table: TextTable, model: BaseEstimator, others: set[int]) -
         rest = [j for j in range(len(table.names)) if j not in (*numeric, *others)]
         problem = f" {table.problem(rest[0])}" if len(numeric) < expected and rest else ""
         raise ValueError(
-            f"{table.path} has {len(numeric)} columns of numbers ({found}); the model takes {expected} features"
+            f"{table.path} has {counted(len(numeric), 'column')} of numbers ({found}); the model takes "
+            f"{counted(expected, 'feature')}"
             f"{': ' + ', '.join(names) if names else ''}. Leave out other columns, and name those of sequences and "
             f"times by --id and --time.{problem}"
         )

@@ -16,7 +16,7 @@ import numpy as np
 from echolearn.exceptions import ForecastWarning
 from echolearn.forecasting._loops import advance_features
 from echolearn.forecasting.members import errors_ahead, first_origin, fit_smoothing
-from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead, from_scale, to_scale
+from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead, from_scale, to_scale, weighted_median
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.run import run
@@ -142,7 +142,7 @@ def begin(column: Column, y: Array) -> ColumnState:
 def follow(column: Column, y: Array, state: ColumnState, horizon: int) -> Track:
     """Return the track of a column over values y from a state on."""
     F, position = column.members.advance(y, state.position, horizon)
-    C = np.tensordot(F, column.members.weights, axes=(1, 0))
+    C = weighted_median(F, column.members.weights)
     G, z = to_scale(C, column.log), to_scale(y, column.log)
     time, expected = state.position.time, np.concatenate([[state.expected], G[:-1, 0]])
     if time == 0 and not np.isnan(z[0]):

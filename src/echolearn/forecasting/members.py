@@ -6,20 +6,32 @@ from dataclasses import replace
 
 import numpy as np
 
-from echolearn.forecasting.smoothing import MEMBER_KINDS, TRENDS, TWO_SEASON_KINDS, Kind, Smoothing, fit_member
+from echolearn.forecasting.smoothing import (
+    MEMBER_KINDS,
+    SHORT_SERIES_KINDS,
+    TRENDS,
+    TWO_SEASON_KINDS,
+    Kind,
+    Smoothing,
+    fit_member,
+    weighted_median,
+)
 from echolearn.validation import Array
 
-MAX_WEIGHT_POWER = 16.0  # weights are errors to the power of minus this: nearly the best member alone;
-STEPS_PER_POWER = 4  # in a short series, whose errors say less, at most one per so many steps
+MAX_WEIGHT_POWER = 4.0  # weights are errors to the power of minus this;
+STEPS_PER_POWER = 8  # in a short series, whose errors say less, at most one per so many steps
+MIN_STEPS_AHEAD = 60  # of a series, from which on parameters are fitted to errors further ahead than one step
 JUDGED_FROM_SHARE = 2 / 3  # members are judged by their forecasts in the last third: what was good lately
 FIRST_ORIGIN_DIVISOR = 3  # errors count from a third of the series on
 
 
 def kinds_for(y: Array, seasons: tuple[int, int], log: bool | None, trend: bool | None) -> list[Kind]:
     """Return the kinds of members for a series; log: only of the logarithm, never, or both (None); trend: likewise."""
-    kinds = [*MEMBER_KINDS, *(TWO_SEASON_KINDS if seasons[1] > 1 else ())]
+    is_short = len(y) < MIN_STEPS_AHEAD
+    kinds = [*(SHORT_SERIES_KINDS if is_short else MEMBER_KINDS), *(TWO_SEASON_KINDS if seasons[1] > 1 else ())]
     if trend is False:
-        kinds = [Kind("none"), Kind("none", ar=True), *(k for k in kinds if k.trend == "none" and k.second)]
+        plain = Kind("none", ahead=not is_short)
+        kinds = [plain, replace(plain, ar=True), *(k for k in kinds if k.trend == "none" and k.second)]
     elif trend:
         kinds = [kind for kind in kinds if kind.trend != "none"]
     positive = bool(np.nanmin(y) > 0)
@@ -43,7 +55,7 @@ def fit_smoothing(
     F, _ = members.advance(y, members.start(y), horizon)
     n = len(y)
     weights = member_weights(y, F, min(max(seasons[0], int(JUDGED_FROM_SHARE * n)), n - 2))
-    return replace(members, weights=weights), np.tensordot(F, weights, axes=(1, 0))
+    return replace(members, weights=weights), weighted_median(F, weights)
 
 
 def first_origin(n: int, seasons: tuple[int, int]) -> int:

@@ -46,6 +46,13 @@ MEMBER_KINDS = (
     Kind("damped", ahead=False),
     Kind("damped", ar=True, ahead=False),
 )
+SHORT_SERIES_KINDS = (
+    Kind("none", ahead=False),
+    Kind("theta", ahead=False),
+    Kind("theta", ar=True, ahead=False),
+    Kind("damped", ahead=False),
+    Kind("damped", ar=True, ahead=False),
+)
 TRENDS = ("none", "theta", "damped")
 TWO_SEASON_KINDS = (Kind("none", ar=True, second=True), Kind("damped", ar=True, second=True))
 
@@ -194,7 +201,7 @@ def _parameters(names: list[str], x: Array, given: tuple[float, float]) -> Array
 
 
 def forecast_ahead(members: Smoothing, position: Position, steps: int) -> Array:
-    """Return the weighted forecast (steps,) from a position."""
+    """Return the forecast (steps,) of the members together from a position."""
     h = np.arange(1, steps + 1)
     phi, rho = members.P[:, 4:5], members.P[:, 5:6]
     growth = np.cumsum(phi**h, axis=1)
@@ -203,4 +210,18 @@ def forecast_ahead(members: Smoothing, position: Position, steps: int) -> Array:
     f = f + position.S1[:, s % members.seasons[0]] + position.S2[:, s % members.seasons[1]]
     with np.errstate(over="ignore"):
         f = np.where(members.logs[:, None], np.exp(np.minimum(f, LARGEST_LOG)), f)
-    return np.asarray(members.weights @ f)
+    return weighted_median(f[None], members.weights)[0]
+
+
+def weighted_median(F: Array, weights: Array) -> Array:
+    """Return the weighted medians (n, H) of forecasts F (n, K, H): no member that goes astray moves them far."""
+    order = np.argsort(F, axis=1)
+    values, w = np.take_along_axis(F, order, axis=1), weights[order]
+    shares = np.cumsum(w, axis=1) - w / 2  # of the weights, up to the middle of each member
+    after = np.argmax(shares >= 0.5 * weights.sum(), axis=1)[:, None]
+    before = np.maximum(after - 1, 0)
+    low, high = (np.take_along_axis(values, at, axis=1)[:, 0] for at in (before, after))
+    share_low, share_high = (np.take_along_axis(shares, at, axis=1)[:, 0] for at in (before, after))
+    width = share_high - share_low
+    t = np.clip((0.5 * weights.sum() - share_low) / np.where(width > 0, width, 1.0), 0, 1)
+    return np.asarray(np.where(width > 0, (1 - t) * low + t * high, high))
