@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -30,6 +30,9 @@ from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning import backtest
 from echolearn.tuning._backtest import Backtest
 from echolearn.validation import Array
+
+if TYPE_CHECKING:  # an optional dependency
+    import pandas as pd
 
 
 @click.command()
@@ -96,7 +99,7 @@ class SeriesFile:
     notes on reading it."""
 
     name: str
-    values: Any
+    values: Array | pd.Series
     notes: list[str]
 
 
@@ -105,7 +108,7 @@ class FileForecast:
     """A forecast with its bounds, the season found, and how it fared on the last values of the file."""
 
     series: SeriesFile
-    forecast: Any
+    forecast: Array | pd.Series
     lower: Array
     upper: Array
     coverage: float
@@ -171,7 +174,7 @@ def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
     return column
 
 
-def _dates(table: TextTable, j: int, order: str | None) -> Any:
+def _dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex | None:
     """Return the dates of a column, or None, with a note, if they cannot be read."""
     name, texts = table.names[j], table.columns[j]
     try:
@@ -219,7 +222,7 @@ def forecast_series(series: SeriesFile, horizon: int | None, coverage: float, se
     return FileForecast(series, esn.predict(steps), lower, upper, coverage, found, esn.method_, check)
 
 
-def labels_ahead(forecast: Any) -> tuple[str, list[str]]:
+def labels_ahead(forecast: Array | pd.Series) -> tuple[str, list[str]]:
     """Return the name and the labels of the steps of a forecast: its dates or years, or numbers from 1 on."""
     index = getattr(forecast, "index", None)
     if index is None or index.name is None:

@@ -145,9 +145,11 @@ class DirectModel:
         tracks = series.tracks(series.without_effects(Y, E), 1)
         for column, before, track in zip(series.columns, series.column_states, tracks, strict=True):
             warn_of_odd_end(column, track, before.expected)
+        moved = replace(series, column_states=tuple(track.end for track in tracks))
+        if not self.D.any():
+            return moved
         U = network_inputs(series.columns, tracks, series.time)
-        state = run_reservoir(self.reservoir, U, series.state, self.dtype)[-1]
-        return FollowedSeries(series.columns, tuple(track.end for track in tracks), state, U[-1])
+        return replace(moved, state=run_reservoir(self.reservoir, U, series.state, self.dtype)[-1], inputs=U[-1])
 
     def forecast(self, series: FollowedSeries, steps: int) -> Array:
         """Return the forecast (steps, dims) of a series in the scale of its errors, without exogenous effects."""
