@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from echolearn import ESNForecaster, load
+from echolearn.forecasting.loop_forecast import LoopForecast
 from echolearn.forecasting.mean_forecast import MeanForecast
 
 T = np.arange(200)
@@ -28,7 +29,8 @@ def esn(request):
 def test_verbs_are_those_of_both_about_their_mean(esn):
     mean = esn.forecast_
     loop, direct = (ESNForecaster(15, learn="none") for _ in range(2))
-    loop.model_, direct.model_ = (replace(esn.model_, forecast=part) for part in (mean.loop, mean.direct))
+    plain = LoopForecast(**{name: value for name, value in vars(mean).items() if name != "direct"})
+    loop.model_, direct.model_ = (replace(esn.model_, forecast=part) for part in (plain, mean.direct))
     assert esn.method_ == "mean"
     np.testing.assert_allclose(esn.predict(9), (loop.predict(9) + direct.predict(9)) / 2)
     lower, upper = esn.forecast_interval(9)

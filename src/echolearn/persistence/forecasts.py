@@ -108,7 +108,7 @@ def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: 
     if "direct" in facts:
         models = _restore_direct(tensors, facts["direct"], network.reservoir)
         direct = DirectForecast(form, network, models, last_value, residuals)
-        forecast = MeanForecast(cast(LoopForecast, forecast), direct) if facts["direct"]["with_loop"] else direct
+        forecast = MeanForecast(**vars(forecast), direct=direct) if facts["direct"]["with_loop"] else direct
     return FittedForecaster(**vars(model), forecast=forecast)
 
 
