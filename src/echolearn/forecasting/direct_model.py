@@ -23,8 +23,8 @@ from echolearn.forecasting.columns import (
     typical_step,
     warn_of_odd_end,
 )
-from echolearn.forecasting.correction import fit_correction
-from echolearn.forecasting.members import first_origin
+from echolearn.forecasting.correction import CORRECTION_RIDGES, fit_correction
+from echolearn.forecasting.members import first_origin, is_intermittent
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
 from echolearn.reservoir import Reservoir
@@ -266,7 +266,10 @@ def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettin
     H = run_reservoir(reservoir, U, None, settings.dtype)
     first = max(first_origin(n, m) for m in periods)
     X = (np.hstack([H, U]) if settings.direct else H)[first:]
-    corrections = [fit_correction(X, errors_of(t)[first:] / column.spread, horizon) for column, t in fitted]
+    corrections = []
+    for column, track in fitted:
+        ridges = CORRECTION_RIDGES[: 0 if is_intermittent(track.z) else None]  # absolute errors would favour zeros
+        corrections.append(fit_correction(X, errors_of(track)[first:] / column.spread, horizon, ridges))
     df = min(PARAMETERS_PER_MEMBER, n / 2)
     return DirectModel(
         reservoir=reservoir,
