@@ -119,7 +119,7 @@ def test_learning_lowers_the_one_step_error():
 @pytest.mark.parametrize("learn", ["none", "both"])
 def test_intervals_cover_their_share(learn):
     rng = np.random.default_rng(11)
-    esn = ESNForecaster(20, washout=20, epochs=30, learn=learn).fit(autoregressive(rng, 3000))
+    esn = ESNForecaster(20, method="closed_loop", washout=20, epochs=30, learn=learn).fit(autoregressive(rng, 3000))
     cases = [autoregressive(rng, 60) for _ in range(300)]
     for coverage in (0.5, 0.9):
         lower, upper = esn.forecast_interval(10, coverage, n_paths=200, warm_up=[c[:50] for c in cases])

@@ -1,8 +1,10 @@
 """Members of smoothing: which there are, and their weights."""
 
 import numpy as np
+import pytest
 
-from echolearn.forecasting.members import fit_smoothing, kinds_for, member_weights
+from echolearn import ESNForecaster
+from echolearn.forecasting.members import fit_smoothing, is_intermittent, kinds_for, member_weights
 from echolearn.forecasting.smoothing import weighted_median
 
 
@@ -42,3 +44,15 @@ def test_a_line_with_a_season_is_continued():
     y = 10 + 0.5 * t + 4 * np.sin(2 * np.pi * t / 12)
     _, C = fit_smoothing(y[:48], (12, 1), 12)
     np.testing.assert_allclose(C[-1], y[48:], atol=0.7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_with_many_zeros_are_forecast_by_their_rate(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.binomial(1, 0.3, size=240) * (1.0 + rng.poisson(2, size=240))
+    forecast = ESNForecaster(10, method="direct").fit(counts).predict(12)
+    np.testing.assert_allclose(forecast, forecast[0], rtol=0.02)
+    assert forecast.mean() == pytest.approx(counts[-120:].mean(), rel=0.5)
+    assert is_intermittent(counts)
+    assert not is_intermittent(counts - 1)
+    assert not is_intermittent(counts + 1)

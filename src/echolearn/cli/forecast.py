@@ -7,7 +7,7 @@ import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -31,6 +31,9 @@ from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning import backtest
 from echolearn.tuning._backtest import Backtest
 from echolearn.validation import Array
+
+if TYPE_CHECKING:  # an optional dependency
+    import pandas as pd
 
 
 @click.command()
@@ -100,7 +103,7 @@ class SeriesFile:
     notes on reading it."""
 
     name: str
-    values: Any
+    values: Array | pd.Series
     notes: list[str]
 
 
@@ -109,7 +112,7 @@ class FileForecast:
     """A forecast with its bounds, the season found, and how it fared on the last values of the file."""
 
     series: SeriesFile
-    forecast: Any
+    forecast: Array | pd.Series
     lower: Array
     upper: Array
     coverage: float
@@ -174,7 +177,7 @@ def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
     return column
 
 
-def _dates(table: TextTable, j: int, order: str | None) -> Any:
+def _dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex | None:
     """Return the dates of a column, or None, with a note, if they cannot be read."""
     name, texts = table.names[j], table.columns[j]
     try:
@@ -224,7 +227,7 @@ def forecast_series(series: SeriesFile, horizon: int | None, coverage: float, se
     return FileForecast(series, esn.predict(steps), lower, upper, coverage, found, esn.method_, check)
 
 
-def labels_ahead(forecast: Any) -> tuple[str, list[str]]:
+def labels_ahead(forecast: Array | pd.Series) -> tuple[str, list[str]]:
     """Return the name and the labels of the steps of a forecast: its dates or years, or numbers from 1 on."""
     index = getattr(forecast, "index", None)
     if index is None or index.name is None:
@@ -263,7 +266,7 @@ def plot_forecast(result: FileForecast, path: Path) -> None:
     past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(result.forecast) + 1)
     dated = labels_ahead(result.forecast)[0] != "step"
     if dated:
-        past, ahead = known.index, result.forecast.index
+        past, ahead = (getattr(rows, "index") for rows in (known, result.forecast))  # noqa: B009
     axes.plot(past, np.asarray(known), color="0.3", label=result.series.name)
     axes.plot(ahead, np.asarray(result.forecast), color="C0", lw=2, label="forecast")
     label = f"{result.coverage:.0%} interval"

@@ -18,10 +18,11 @@ from echolearn.fitting.parameters import LOOP_DRAWING, LOOP_LEARNING, GroupedSet
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback
 from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
-from echolearn.forecasting.direct_model import SeriesSettings
-from echolearn.forecasting.dynamics import follows_dynamics
+from echolearn.forecasting.direct_model import DirectModel, SeriesSettings
+from echolearn.forecasting.dynamics import choose_method
 from echolearn.forecasting.forecast import Continuation, FittedForecaster, Forecast
-from echolearn.forecasting.loop_forecast import fit_loop_forecast, have_one_scale
+from echolearn.forecasting.loop_forecast import fit_loop_forecast
+from echolearn.forecasting.mean_forecast import MeanForecast
 from echolearn.forecasting.series import SeriesData
 from echolearn.persistence.save import save_model
 from echolearn.readout.network import Network
@@ -77,8 +78,8 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         which should steady forecasts that run away.
     method : {"auto", "closed_loop", "direct"}, default="auto"
         How series are forecast. "auto": the closed loop, where a readout of the first three quarters predicts the rest
-        one step ahead to a fifth of the changes from step to step and its closed loop is better than smoothing;
-        otherwise direct.
+        one step ahead to a twentieth of the changes from step to step; otherwise what forecast one series best from
+        origins in its last quarter, the closed loop, direct forecasts, or the mean of both.
     horizon : int, default=None
         How many steps ahead direct forecasts have readouts for; later steps continue level, trend and season. None: two
         seasons, 8 to 48, at most a third of the series.
@@ -125,7 +126,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
 
     Attributes
     ----------
-    method_ : {"closed_loop", "direct"}
+    method_ : {"closed_loop", "direct", "mean"}
         How the series are forecast.
     season_ : tuple of int, or None
         The seasons of direct forecasts, of the first series; 1 for none. None for the closed loop.
@@ -137,7 +138,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         The one-step residuals of the training series, in standard deviations.
     n_features_in_ : int
         The number of inputs: dimensions of the series, and exogenous inputs.
-    model_, forecast_ : FittedForecaster, and LoopForecast or DirectForecast
+    model_, forecast_ : FittedForecaster, and LoopForecast, DirectForecast or MeanForecast
         All that was fitted, and the part of it that forecasts.
     history_ : History
         One row per epoch of learning; empty for direct forecasts.
@@ -229,25 +230,23 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         data = SeriesData.open(series, exogenous, gaps=self.method != "closed_loop", dtype=settings.dtype)
         settings = settings.resolved(data.lengths)
         owner = type(self).__name__
-        if not self._runs_loop(data, settings):
-            trend, log = (None if isinstance(choice, str) else bool(choice) for choice in (self.trend, self.log))
-            of_series = SeriesSettings(self.horizon, self.season, trend, log)
-            self.model_ = FittedForecaster.of(owner, params, fit_direct_forecast(data, settings, of_series))
+        trend, log = (None if isinstance(choice, str) else bool(choice) for choice in (self.trend, self.log))
+        of_series = SeriesSettings(self.horizon, self.season, trend, log)
+        method, direct = self.method, None
+        if method == "auto":  # solver="qr" is for closed loops of noiseless series
+            method, direct = ("closed_loop", None) if self.solver == "qr" else choose_method(data, settings, of_series)
+        if method == "direct":
+            self.model_ = FittedForecaster.of(owner, params, direct or fit_direct_forecast(data, settings, of_series))
             return self
-        forecast, fit = fit_loop_forecast(
+        loop, fit = fit_loop_forecast(
             data, settings, owner=owner, params=params, callback=callback, checkpoint=checkpoint
         )
         learned = {"history": fit.history, "initial_reservoir": fit.initial_reservoir}
+        forecast = MeanForecast.of(loop, direct) if method == "mean" and direct is not None else loop
         self.model_ = FittedForecaster.of(owner, params, forecast, **learned)
         if fit.interrupted:
             raise KeyboardInterrupt
         return self
-
-    def _runs_loop(self, data: SeriesData, settings: NetworkSettings) -> bool:
-        """Return whether a closed loop forecasts; solver="qr" is for those of noiseless series."""
-        if self.method != "auto":
-            return bool(self.method == "closed_loop")
-        return self.solver == "qr" or (have_one_scale(data) and follows_dynamics(data, settings))
 
     def predict(self, horizon: int, *, warm_up: SequencesLike = None, exogenous: SequencesLike = None) -> Answers:
         """Return the next values.
@@ -454,25 +453,25 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
 
     @property
     def forecast_(self) -> Forecast:
-        """All that forecasts are made from: a LoopForecast or a DirectForecast."""
+        """All that forecasts are made from: a LoopForecast, a DirectForecast, or the MeanForecast of both."""
         return self.model_.forecast
 
     @property
     def method_(self) -> str:
-        """The method of forecasting: "closed_loop" or "direct"."""
+        """The method of forecasting: "closed_loop", "direct" or "mean"."""
         return self.forecast_.method
 
     @property
     def season_(self) -> tuple[int, int] | None:
         """The seasons of direct forecasts, of the first series; None for the closed loop."""
-        forecast = self.forecast_
-        return forecast.models[0].end.columns[0].members.seasons if isinstance(forecast, DirectForecast) else None
+        model = direct_model(self.forecast_)
+        return None if model is None else model.end.columns[0].members.seasons
 
     @property
     def horizon_(self) -> int | None:
         """The number of steps ahead that direct forecasts have readouts for; None for the closed loop."""
-        forecast = self.forecast_
-        return forecast.models[0].horizon if isinstance(forecast, DirectForecast) else None
+        model = direct_model(self.forecast_)
+        return None if model is None else model.horizon
 
     @property
     def target_mean_(self) -> Array:
@@ -498,3 +497,9 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
                 "only corrects it. Fit with method='closed_loop' for a network that forecasts."
             )
         return self.model_.single
+
+
+def direct_model(forecast: Forecast) -> DirectModel | None:
+    """Return the direct model of the first series; None for a closed loop."""
+    direct = forecast.direct if isinstance(forecast, MeanForecast) else forecast
+    return direct.models[0] if isinstance(direct, DirectForecast) else None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from echolearn.exceptions import InputWarning
+from echolearn.modelfile.layout import Facts
 from echolearn.validation import Array, warn_user
 
 if TYPE_CHECKING:  # an optional dependency: without it there are no dates
@@ -88,17 +89,17 @@ class Calendar:
         seconds = (stamps[-1] - stamps[0]).total_seconds() / STEPS_PER_MEAN
         return sorted({m for period in PERIOD_SECONDS if (m := round(period / seconds)) > 1})
 
-    def as_facts(self) -> dict[str, Any]:
+    def as_facts(self) -> Facts:
         """Return the fields, for a file."""
         return {**asdict(self), "columns": list(self.columns)}
 
     @classmethod
-    def of_facts(cls, facts: Mapping[str, Any]) -> Self:
+    def of_facts(cls, facts: Facts) -> Self:
         """Return the calendar of a file."""
         return cls(**{**facts, "columns": tuple(facts["columns"])})
 
 
-def rows_in_order(table: Any, name: str) -> tuple[Any, bool]:
+def rows_in_order(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, bool]:
     """Return rows in the order of their dates, and whether they have any; name: of the argument, for errors."""
     index = getattr(table, "index", None)
     if index is None or callable(index):
@@ -118,7 +119,7 @@ def rows_in_order(table: Any, name: str) -> tuple[Any, bool]:
     return table.set_axis(index, axis=0).sort_index(), True
 
 
-def on_calendar(table: Any, name: str) -> tuple[Any, Calendar | None]:
+def on_calendar(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, Calendar | None]:
     """Return rows in the order of their dates, with gaps for dates without a row, and their calendar.
 
     A table without an index is returned as it is, without a calendar.
@@ -129,7 +130,7 @@ def on_calendar(table: Any, name: str) -> tuple[Any, Calendar | None]:
         return table, None
     frame, n = table.ndim == 2, len(index)
     columns = tuple(str(c) for c in table.columns) if frame else (None if table.name is None else str(table.name),)
-    about: dict[str, Any] = {
+    about: Facts = {
         "name": None if index.name is None else str(index.name),
         "columns": columns,
         "frame": frame,
@@ -171,7 +172,7 @@ def _dates(index: pd.Index, name: str) -> pd.Index:
         ) from None
 
 
-def _numbers(index: pd.Index) -> dict[str, Any]:
+def _numbers(index: pd.Index) -> Facts:
     """Return the steps of whole numbers at equal distances, such as years; rows of any other index are counted."""
     if index.dtype.kind in "iu" and len(index) > 1:
         distances = np.diff(index.to_numpy())
@@ -180,7 +181,7 @@ def _numbers(index: pd.Index) -> dict[str, Any]:
     return {"kind": "rows", "last": str(len(index) - 1)}
 
 
-def _whole_calendar(index: Any) -> tuple[Any, dict[str, Any]]:
+def _whole_calendar(index: pd.Index) -> tuple[pd.Index, Facts]:
     """Return all dates from the first to the last row, and kind and step; the rows and {} if they lie on none."""
     import pandas as pd
 
@@ -206,7 +207,7 @@ def _whole_calendar(index: Any) -> tuple[Any, dict[str, Any]]:
     return index, {}
 
 
-def _candidates(index: Any) -> list[tuple[str, str]]:
+def _candidates(index: pd.DatetimeIndex) -> list[tuple[str, str]]:
     """Return kinds and steps of calendars on which dates may lie."""
     n = len(index)
     if index.freq is not None and index.freq.n > 0:
@@ -222,7 +223,7 @@ def _candidates(index: Any) -> list[tuple[str, str]]:
     return [*(("dates", step) for step in found), *by_months]
 
 
-def _inferred(runs: Any) -> Sequence[str]:
+def _inferred(runs: Iterable[pd.DatetimeIndex]) -> Sequence[str]:
     """Return the frequencies that pandas infers from runs of dates."""
     import pandas as pd
 
@@ -232,7 +233,7 @@ def _inferred(runs: Any) -> Sequence[str]:
     return list(dict.fromkeys(getattr(step, "freqstr", step) for step in found if step is not None))
 
 
-def _frequency(kind: str, step: str) -> Any:
+def _frequency(kind: str, step: str) -> str | pd.DateOffset:
     import pandas as pd
 
     return pd.DateOffset(months=int(step)) if kind == "months" else step

@@ -32,14 +32,14 @@ class Correction:
 
 
 def fit_correction(X: Array, T: Array, horizon: int, ridges: Array = CORRECTION_RIDGES) -> Correction:
-    """Fit the readout of rows X (n, M - 1) to scaled errors T (n, horizon).
+    """Fit the readout of rows X (n, M - 1) to scaled errors T (n, horizon); without ridges there is none.
 
     An error that is not known yet counts as 0, the value of no correction: near the end of a series the long horizons
     are shrunk somewhat more, and one decomposition serves all of them.
     """
     n, residuals = len(X), T.copy()
     none = Correction(np.zeros((X.shape[1] + 1, horizon)), np.inf, 0.0, 0.0, residuals)
-    if n < MIN_CORRECTION_ROWS:
+    if n < MIN_CORRECTION_ROWS or not len(ridges):
         return none
     before, after, agreement, power = 0.0, np.zeros(len(ridges)), np.zeros(len(ridges)), np.zeros(len(ridges))
     guesses = []

@@ -23,8 +23,8 @@ from echolearn.forecasting.columns import (
     typical_step,
     warn_of_odd_end,
 )
-from echolearn.forecasting.correction import fit_correction
-from echolearn.forecasting.members import first_origin
+from echolearn.forecasting.correction import CORRECTION_RIDGES, fit_correction
+from echolearn.forecasting.members import first_origin, is_intermittent
 from echolearn.forecasting.seasons import find_seasons
 from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
 from echolearn.reservoir import Reservoir
@@ -145,9 +145,11 @@ class DirectModel:
         tracks = series.tracks(series.without_effects(Y, E), 1)
         for column, before, track in zip(series.columns, series.column_states, tracks, strict=True):
             warn_of_odd_end(column, track, before.expected)
+        moved = replace(series, column_states=tuple(track.end for track in tracks))
+        if not self.D.any():
+            return moved
         U = network_inputs(series.columns, tracks, series.time)
-        state = run_reservoir(self.reservoir, U, series.state, self.dtype)[-1]
-        return FollowedSeries(series.columns, tuple(track.end for track in tracks), state, U[-1])
+        return replace(moved, state=run_reservoir(self.reservoir, U, series.state, self.dtype)[-1], inputs=U[-1])
 
     def forecast(self, series: FollowedSeries, steps: int) -> Array:
         """Return the forecast (steps, dims) of a series in the scale of its errors, without exogenous effects."""
@@ -264,7 +266,10 @@ def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettin
     H = run_reservoir(reservoir, U, None, settings.dtype)
     first = max(first_origin(n, m) for m in periods)
     X = (np.hstack([H, U]) if settings.direct else H)[first:]
-    corrections = [fit_correction(X, errors_of(t)[first:] / column.spread, horizon) for column, t in fitted]
+    corrections = []
+    for column, track in fitted:
+        ridges = CORRECTION_RIDGES[: 0 if is_intermittent(track.z) else None]  # absolute errors would favour zeros
+        corrections.append(fit_correction(X, errors_of(track)[first:] / column.spread, horizon, ridges))
     df = min(PARAMETERS_PER_MEMBER, n / 2)
     return DirectModel(
         reservoir=reservoir,

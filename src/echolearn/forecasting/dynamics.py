@@ -1,4 +1,4 @@
-"""Whether a series follows dynamics of its own, so that a network may run on its own outputs."""
+"""Which method forecasts a series: a network that runs on its own outputs, direct forecasts, or the mean of both."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.forecasting.correction import solve
-from echolearn.forecasting.direct_model import default_horizon, draw_reservoir
-from echolearn.forecasting.members import errors_ahead, fit_smoothing
-from echolearn.forecasting.seasons import find_seasons
+from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
+from echolearn.forecasting.direct_model import DirectModel, SeriesSettings, draw_reservoir
+from echolearn.forecasting.loop_forecast import have_one_scale
 from echolearn.forecasting.series import SeriesData, inputs_of
+from echolearn.forecasting.smoothing import from_scale, to_scale
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.closed_loop import run_closed_loop
@@ -26,22 +27,26 @@ DOUBTFUL_ERROR_SHARE = 0.2  # one-step errors below this share of the changes fr
 CERTAIN_ERROR_SHARE = 0.05  # below this, certainly
 PROBE_FITTED_SHARE = 0.75  # the share of a series that the readout is fitted to; the rest is forecast
 PROBE_RIDGES = 10.0 ** np.arange(-11.0, 2.0)
-COMPARED_ORIGINS = 20  # closed loops that are compared with smoothing
+COMPARED_ORIGINS = 20  # from which closed loops are compared with direct forecasts
+MIN_LOOP_GAIN_SHARE = 0.1  # of the error of direct forecasts, to be taken off in both halves of these origins
 
 
-def follows_dynamics(data: SeriesData, settings: NetworkSettings) -> bool:
-    """Return whether the closed loop of a network should forecast these series.
+def choose_method(
+    data: SeriesData, settings: NetworkSettings, how: SeriesSettings
+) -> tuple[str, DirectForecast | None]:
+    """Return "closed_loop", "direct" or "mean", and the direct forecast if one was fitted for the comparison.
 
-    A readout of the reservoir as drawn, fitted to the first three quarters, must predict the rest one step ahead to a
-    fifth of the changes from step to step. If it is not a twentieth, one series alone is then forecast from origins in
-    its last quarter, by the closed loop and by smoothing, and the smaller error decides. Series of more than eight
-    columns, such as fields in space, and constant ones are left to the closed loop.
+    A readout of the reservoir as drawn, fitted to the first three quarters, predicts the rest one step ahead: to a
+    twentieth of the changes from step to step, the closed loop is chosen. Otherwise one series alone is forecast from
+    origins in its last quarter, by the closed loop, directly and by the mean of both, and the smallest error decides;
+    several series and columns need a fifth of the changes. Series of more than eight columns, such as fields in space,
+    and constant ones are left to the closed loop; short ones, those with gaps, and lists of different scales are not.
     """
     Z, E, washout = data.Z, data.E, settings.washout_steps
-    if data.lengths.min() < washout + MIN_PROBE_STEPS or any(np.isnan(z).any() for z in Z):
-        return False
+    if data.lengths.min() < washout + MIN_PROBE_STEPS or any(np.isnan(z).any() for z in Z) or not have_one_scale(data):
+        return "direct", None
     if data.form.dims > MAX_PROBED_COLUMNS or all((z == z[0]).all() for z in Z):
-        return True
+        return "closed_loop", None
     reservoir = _probe(settings, data.form.n_features)
     with one_blas_thread(), np.errstate(all="ignore"):
         U = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]
@@ -56,11 +61,13 @@ def follows_dynamics(data: SeriesData, settings: NetworkSettings) -> bool:
             for D in readouts
         ]
         best = int(np.nanargmin(errors))
-        if not errors[best] < DOUBTFUL_ERROR_SHARE**2 * change:
-            return False
-        if errors[best] < CERTAIN_ERROR_SHARE**2 * change or len(Z) > 1 or data.form.n_features > 1:
-            return True
-        return _loop_is_better(reservoir, readouts[best], Z[0], X[0], washout + cuts[0])
+        share = np.sqrt(errors[best] / change) if change > 0 else 0.0
+        if share < CERTAIN_ERROR_SHARE or len(Z) > 1 or data.form.n_features > 1:
+            return ("closed_loop" if share < DOUBTFUL_ERROR_SHARE else "direct"), None
+        direct = fit_direct_forecast(data, settings, how)
+        if not share < 1:
+            return "direct", direct
+        return _least_error(reservoir, readouts, X[0], data, direct.models[0]), direct
 
 
 def _probe(settings: NetworkSettings, n_in: int) -> Reservoir:
@@ -72,16 +79,33 @@ def _probe(settings: NetworkSettings, n_in: int) -> Reservoir:
     return draw_reservoir(settings, n_in)
 
 
-def _loop_is_better(reservoir: Reservoir, D: Array, z: Array, X: Array, first: int) -> bool:
-    """Return whether closed loops from origins after `first` have smaller errors than smoothing."""
-    n, y = len(z), np.ascontiguousarray(z[:, 0])
-    seasons = find_seasons(y)
-    horizon = min(default_horizon(seasons[0], n), n - first - 2)
+def _least_error(reservoir: Reservoir, readouts: list[Array], X: Array, data: SeriesData, model: DirectModel) -> str:
+    """Return the method with the least error from origins in the last quarter of one series; X: what readouts read.
+
+    The closed loop is that of the readout whose loops are best. Its mean is taken with direct forecasts as they are
+    without a correction.
+    """
+    z, y, column = data.Z[0], data.Y[0][:, 0], model.end.columns[0]
+    n, kept = len(y), len(model.errors)  # the last row of these errors is of the origin n - 2
+    first = max(int(PROBE_FITTED_SHARE * len(X)) + n - 1 - len(X), n - 1 - kept)
+    horizon = min(model.horizon, n - first - 2)
     origins = np.unique(np.linspace(first, n - 1 - horizon, COMPARED_ORIGINS).astype(int))
     H = X[origins - 1 - (n - 1 - len(X)), : reservoir.N]
-    E = np.empty((horizon, len(origins), 0))
-    loops = run_closed_loop(reservoir, D, True, H, z[origins], E=E)[:, :, 0].T
-    truth = y[origins[:, None] + np.arange(1, horizon + 1)]
-    _, C = fit_smoothing(y, seasons, horizon, log=False)
-    smoothed = np.abs(errors_ahead(y, C)[origins]).mean()
-    return bool(np.abs(loops - truth).mean() < smoothed)
+    ahead, E = origins[:, None] + np.arange(1, horizon + 1), np.empty((horizon, len(origins), 0))
+    loops = [run_closed_loop(reservoir, D, True, H, z[origins], E=E)[:, :, 0].T for D in readouts]
+    loop = min(loops, key=lambda values: np.nan_to_num(np.abs(values - z[ahead, 0]).mean(), nan=np.inf))
+    loop, truth = loop * data.form.codec.scale + data.form.codec.mean, y[ahead]
+    (track,) = model.start(data.Y[0]).tracks(data.Y[0], horizon)
+    of_direct = model.errors[origins - (n - 1 - kept), :horizon] * column.spread[:horizon]
+    direct = from_scale(to_scale(truth, column.log) - of_direct, column.log)
+    forecasts = {
+        "closed_loop": loop,
+        "mean": (loop + from_scale(track.G[origins], column.log)) / 2,
+        "direct": direct,
+    }
+    halves = {
+        name: np.array([half.mean() for half in np.array_split(np.abs(truth - values), 2)])
+        for name, values in forecasts.items()
+    }
+    best = "closed_loop" if halves["closed_loop"].sum() < halves["mean"].sum() else "mean"
+    return best if (halves[best] < (1 - MIN_LOOP_GAIN_SHARE) * halves["direct"]).all() else "direct"

@@ -20,6 +20,7 @@ from echolearn.validation import Array
 
 MAX_WEIGHT_POWER = 4.0  # weights are errors to the power of minus this;
 STEPS_PER_POWER = 8  # in a short series, whose errors say less, at most one per so many steps
+MIN_ZERO_SHARE = 0.3  # of the values of an intermittent series
 MIN_STEPS_AHEAD = 60  # of a series, from which on parameters are fitted to errors further ahead than one step
 JUDGED_FROM_SHARE = 2 / 3  # members are judged by their forecasts in the last third: what was good lately
 FIRST_ORIGIN_DIVISOR = 3  # errors count from a third of the series on
@@ -29,14 +30,21 @@ def kinds_for(y: Array, seasons: tuple[int, int], log: bool | None, trend: bool 
     """Return the kinds of members for a series; log: only of the logarithm, never, or both (None); trend: likewise."""
     is_short = len(y) < MIN_STEPS_AHEAD
     kinds = [*(SHORT_SERIES_KINDS if is_short else MEMBER_KINDS), *(TWO_SEASON_KINDS if seasons[1] > 1 else ())]
-    if trend is False:
+    if trend is False or (trend is None and seasons == (1, 1) and is_intermittent(y)):
         plain = Kind("none", ahead=not is_short)
-        kinds = [plain, replace(plain, ar=True), *(k for k in kinds if k.trend == "none" and k.second)]
+        kinds = [plain, replace(plain, ahead=False)] if trend is None else [plain, replace(plain, ar=True)]
+        kinds += [kind for kind in TWO_SEASON_KINDS if kind.trend == "none" and seasons[1] > 1]
     elif trend:
         kinds = [kind for kind in kinds if kind.trend != "none"]
     positive = bool(np.nanmin(y) > 0)
     scales = ([False, True] if positive else [False]) if log is None else [log]
     return [replace(kind, log=scale) for scale in scales for kind in kinds]
+
+
+def is_intermittent(y: Array) -> bool:
+    """Return whether values are counts, or amounts, with many zeros: only their rate can be forecast."""
+    known = y[~np.isnan(y)]
+    return bool(known.min() >= 0 and known.max() > 0 and (known == 0).mean() >= MIN_ZERO_SHARE)
 
 
 def fit_smoothing(

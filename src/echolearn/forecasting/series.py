@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +15,16 @@ from echolearn.sequences.checks import mean_and_scale
 from echolearn.sequences.opening import Sequences, open_sequences
 from echolearn.validation import Answers, Array, SequencesLike, check_columns, check_integer, column_names
 
+if TYPE_CHECKING:  # an optional dependency
+    import pandas as pd
+
 
 @dataclass(frozen=True)
 class OpenedSeries(Sequences):
     """Series as arrays (steps, dims), and of those of pandas the labels of their rows and their calendars."""
 
     one_value: bool = True
-    labels: tuple[Any, ...] = ()
+    labels: tuple[pd.Index | None, ...] = ()
     calendars: tuple[Calendar | None, ...] = ()
 
 
@@ -92,7 +95,7 @@ class SeriesForm:
 
     def answer(self, values: Sequence[Array], series: OpenedSeries) -> Answers:
         """Return values (..., steps, dims) in units that follow each series, in its form: 1-D, with labels, a list."""
-        shaped: list[Any] = [v[..., 0] if self.codec.one_value else v for v in values]
+        shaped = [v[..., 0] if self.codec.one_value else v for v in values]
         for j, calendar in enumerate(series.calendars):
             if calendar is not None and values[j].ndim == 2:  # sample paths have no labels
                 shaped[j] = calendar.labelled(shaped[j])
@@ -104,7 +107,7 @@ class SeriesForm:
             check_columns(table[0] if isinstance(table, (list, tuple)) else table, names, name)
 
 
-def _after(table: Any, calendar: Calendar | None) -> Any:
+def _after(table: pd.DataFrame, calendar: Calendar | None) -> pd.DataFrame:
     """Return rows at the dates that follow a calendar; without dates, as they are."""
     table, has_dates = rows_in_order(table, "new")
     if not has_dates or calendar is None or calendar.kind in ("numbers", "rows"):
@@ -203,16 +206,17 @@ def open_series(
 
     gaps: whether NaN, for a missing value, is allowed; dates: whether rows are put at their dates.
     """
-    many = _is_list(series)
-    tables = list(cast("Sequence[ArrayLike]", series)) if many else [cast("ArrayLike", series)]
-    placed: list[tuple[Any, Calendar | None]] = [on_calendar(y, name) if dates else (y, None) for y in tables]
     try:
+        many = _is_list(series)
+        tables = list(cast("Sequence[ArrayLike]", series)) if many else [cast("ArrayLike", series)]
+        placed: list[tuple[pd.DataFrame, Calendar | None]]
+        placed = [on_calendar(table, name) if dates else (table, None) for table in tables]
         one_value = all(np.ndim(y) == 1 for y, _ in placed)
         columns = [np.asarray(y)[:, None] if np.ndim(y) == 1 else y for y, _ in placed]
         opened = open_sequences(columns if many else columns[0], None, dims, "this forecaster", gaps=gaps)
     except (TypeError, ValueError) as problem:
-        kind = TypeError if isinstance(problem, TypeError) else ValueError
-        raise kind(f"{name}: {problem}") from problem
+        kind, words = TypeError if isinstance(problem, TypeError) else ValueError, str(problem)
+        raise kind(words if words.startswith(f"{name}: ") else f"{name}: {words}") from problem
     X = [x.astype(np.float64) for x in opened.X]
     labelled = [(None if c is None else y.index, c) for y, c in placed]
     labels, calendars = zip(*(labelled if len(labelled) == len(X) else [(None, None)] * len(X)), strict=True)
@@ -245,7 +249,7 @@ def open_exogenous(exogenous: SequencesLike, series: OpenedSeries, width: int | 
     if width == 0:
         raise ValueError("exogenous is given, but this forecaster was fitted without. Leave it out, or fit with it.")
     listed = _is_list(exogenous) or np.ndim(exogenous) == 3  # type: ignore[arg-type]
-    tables = list(cast("Sequence[Any]", exogenous)) if listed else [exogenous]
+    tables = list(cast("Sequence[ArrayLike]", exogenous)) if listed else [exogenous]
     if listed != many or len(tables) != len(lengths):
         kind = f"a list of {len(tables)}" if listed else "one array"
         wanted = f"a list of {len(lengths)}" if many else "one array"
@@ -259,7 +263,7 @@ def open_exogenous(exogenous: SequencesLike, series: OpenedSeries, width: int | 
     return opened.X
 
 
-def _at_dates(table: Any, labels: Any, calendar: Calendar | None, steps: int) -> Any:
+def _at_dates(table: pd.DataFrame, labels: pd.Index, calendar: Calendar | None, steps: int) -> pd.DataFrame:
     """Return the rows of a table at the dates of a series and of so many steps after it; without dates, as it is."""
     table, has_dates = rows_in_order(table, "exogenous")
     if not has_dates or calendar is None or calendar.kind == "numbers" or (calendar.kind == "rows" and steps):

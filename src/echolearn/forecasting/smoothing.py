@@ -210,7 +210,7 @@ def forecast_ahead(members: Smoothing, position: Position, steps: int) -> Array:
     f = f + position.S1[:, s % members.seasons[0]] + position.S2[:, s % members.seasons[1]]
     with np.errstate(over="ignore"):
         f = np.where(members.logs[:, None], np.exp(np.minimum(f, LARGEST_LOG)), f)
-    return weighted_median(f[None], members.weights)[0]
+    return np.asarray(weighted_median(f[None], members.weights)[0])
 
 
 def weighted_median(F: Array, weights: Array) -> Array:

@@ -34,7 +34,7 @@ def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource
                 "this forecaster has exogenous inputs, which a monitor cannot know a step ahead. Watch an ESNRegressor "
                 "whose frames hold them: update(x, y)."
             )
-        if model.forecast_.method == "direct":
+        if model.forecast_.method != "closed_loop":
             _warn_of_separate_columns(model)
             return SteppedForecasts(model)
         return Forecasts(*forecast_stream(model), earlier=_training_errors(model))

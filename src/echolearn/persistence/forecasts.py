@@ -15,6 +15,7 @@ from echolearn.forecasting.direct_forecast import DirectForecast
 from echolearn.forecasting.direct_model import DirectModel, FollowedSeries
 from echolearn.forecasting.forecast import FittedForecaster, Forecast
 from echolearn.forecasting.loop_forecast import LoopForecast
+from echolearn.forecasting.mean_forecast import MeanForecast
 from echolearn.forecasting.series import SeriesForm
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
 from echolearn.modelfile.layout import Facts
@@ -34,7 +35,8 @@ def forecast_tensors(model: FittedModel) -> dict[str, Array]:
         "last_value": forecast.last_value,
         "residuals": forecast.residuals,
     }
-    return arrays | (_direct_tensors(forecast.models) if isinstance(forecast, DirectForecast) else {})
+    direct = forecast.direct if isinstance(forecast, MeanForecast) else forecast
+    return arrays | (_direct_tensors(direct.models) if isinstance(direct, DirectForecast) else {})
 
 
 def _direct_tensors(models: Sequence[DirectModel]) -> dict[str, Array]:
@@ -79,10 +81,11 @@ def forecast_facts(model: FittedModel) -> Facts:
     forecast = _forecast_of(model)
     calendars = [calendar and calendar.as_facts() for calendar in forecast.form.calendars]
     facts: Facts = {"many": forecast.form.many} | ({"calendars": calendars} if any(calendars) else {})
-    if not isinstance(forecast, DirectForecast):
+    direct = forecast.direct if isinstance(forecast, MeanForecast) else forecast
+    if not isinstance(direct, DirectForecast):
         return facts
-    first = forecast.models[0]
-    return facts | {"direct": {"sees_inputs": first.sees_inputs, "dtype": first.dtype}}
+    first, with_loop = direct.models[0], isinstance(forecast, MeanForecast)
+    return facts | {"direct": {"sees_inputs": first.sees_inputs, "dtype": first.dtype, "with_loop": with_loop}}
 
 
 def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: Facts) -> FittedForecaster:
@@ -104,7 +107,8 @@ def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: 
     forecast: Forecast = LoopForecast(form, network, last_state, last_value, residuals)
     if "direct" in facts:
         models = _restore_direct(tensors, facts["direct"], network.reservoir)
-        forecast = DirectForecast(form, network, models, last_value, residuals)
+        direct = DirectForecast(form, network, models, last_value, residuals)
+        forecast = MeanForecast(**vars(forecast), direct=direct) if facts["direct"]["with_loop"] else direct
     return FittedForecaster(**vars(model), forecast=forecast)
 
 
@@ -128,9 +132,10 @@ def _restore_direct(
         np.split(t[name], np.cumsum(lengths)[:-1])
         for name, lengths in (("members", counts[:, 0]), ("seasonal", effects), ("spread", sizes[:, 0].repeat(dims)))
     )
-    numbers = zip(t["columns"], t["effects"], strict=True)
-    parts = zip(counts.tolist(), rows, seasonal, spread, numbers, strict=True)
-    restored = [_column(*one) for one in parts]
+    restored = [
+        _column(c, rows[i], seasonal[i], spread[i], (t["columns"][i], t["effects"][i]))
+        for i, c in enumerate(counts.tolist())
+    ]
     D, errors = (
         np.split(t[name], np.cumsum(lengths)[:-1], axis=-1)
         for name, lengths in (("D", widths), ("errors", widths * sizes[:, 1]))
@@ -158,9 +163,9 @@ def _restore_direct(
 
 
 def _column(
-    count: list[int], rows: Array, seasonal: Array, spread: Array, numbers: tuple[Array, Array]
+    count: list[int], rows: Array, seasonal: Array, spread: Array, others: tuple[Array, Array]
 ) -> tuple[Column, ColumnState]:
-    """Return one column and its place."""
+    """Return one column and its place; others: its numbers, and the effects of exogenous inputs."""
     K, m1, m2, time, log, age = count
     trends = rows[:, 9].astype(np.int64)
     if not ((trends >= 0) & (trends < len(TRENDS))).all():
@@ -175,7 +180,6 @@ def _column(
     )
     S1, S2 = seasonal[: K * m1].reshape(K, m1), seasonal[K * m1 : K * (m1 + m2)].reshape(K, m2)
     position = Position(np.ascontiguousarray(rows[:, 12:15]), S1.copy(), S2.copy(), time)
-    column, effects = numbers
-    last = seasonal[K * (m1 + m2) :].copy()
-    state = ColumnState(position, float(column[4]), last, float(column[5]), age)
-    return Column(members, bool(log), spread, column[:3], effects, float(column[3])), state
+    numbers, effects = others
+    column = Column(members, bool(log), spread, numbers[:3], effects, float(numbers[3]))
+    return column, ColumnState(position, float(numbers[4]), seasonal[K * (m1 + m2) :].copy(), float(numbers[5]), age)

@@ -1,0 +1,67 @@
+"""The mean of a closed loop and of direct forecasts of one series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, cast
+
+import numpy as np
+
+from echolearn.forecasting.direct_forecast import DirectForecast
+from echolearn.forecasting.forecast import Continuation, Seed
+from echolearn.forecasting.loop_forecast import LoopForecast
+from echolearn.validation import Answers, Array, SequencesLike
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanForecast(LoopForecast):
+    """A closed loop, and beside it direct forecasts without a correction: their mean is a `Forecast`, too."""
+
+    direct: DirectForecast
+
+    method: ClassVar[str] = "mean"
+
+    @classmethod
+    def of(cls, loop: LoopForecast, direct: DirectForecast) -> Self:
+        """Return the mean; the network of the closed loop takes the place of the one that corrects direct forecasts."""
+        reservoir, (model,) = loop.network.reservoir, direct.models
+        D = np.zeros((len(loop.network.readout.U), model.D.shape[1]))
+        end = replace(model.end, state=np.zeros(reservoir.N), inputs=np.zeros(reservoir.n_in))
+        plain = replace(model, reservoir=reservoir, D=D, end=end)
+        return cls(**vars(loop), direct=replace(direct, network=loop.network, models=(plain,)))
+
+    def predict(self, ahead: Continuation) -> Answers:
+        """Return the next values, in the form of the series."""
+        return self._about_mean(self.direct.predict(ahead), ahead)
+
+    def interval(self, ahead: Continuation, coverage: float, count: int, seed: Seed) -> tuple[Answers, Answers]:
+        """Return the bounds of the direct forecasts about the mean."""
+        lower, upper = self.direct.interval(ahead, coverage, count, seed)
+        return self._about_mean(lower, ahead), self._about_mean(upper, ahead)
+
+    def paths(self, ahead: Continuation, count: int, seed: Seed) -> Answers:
+        """Return the paths of the direct forecasts about the mean."""
+        return self._about_mean(self.direct.paths(ahead, count, seed), ahead)
+
+    def update(self, new: SequencesLike, exogenous: SequencesLike) -> Self:
+        """Return the forecast after further values of the series."""
+        return replace(super().update(new, exogenous), direct=self.direct.update(new, exogenous))
+
+    def errors(self, series: SequencesLike, exogenous: SequencesLike, horizon: int) -> tuple[Array, Array]:
+        """Return errors, and deviations of the truth from its mean, (n, dims), from the origins that both have."""
+        of_loop, _ = super().errors(series, exogenous, horizon)
+        of_direct, truth = self.direct.errors(series, exogenous, horizon)
+        n = min(len(of_loop), len(of_direct))
+        return (of_loop[-n:] + of_direct[-n:]) / 2, truth[-n:]
+
+    def _about_mean(self, answers: Answers, ahead: Continuation) -> Answers:
+        """Return answers about the direct forecasts, moved so that they are about the mean."""
+        listed = [
+            values if isinstance(values, list) else [values]
+            for values in (answers, super().predict(ahead), self.direct.predict(ahead))
+        ]
+        moved = [
+            cast(Array, answer) + (np.asarray(loop) - np.asarray(direct)) / 2
+            for answer, loop, direct in zip(*listed, strict=True)
+        ]
+        return moved if isinstance(answers, list) else moved[0]
