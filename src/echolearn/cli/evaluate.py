@@ -34,7 +34,9 @@ REGRESSION_SCORES = {"neg_root_mean_squared_error": "rmse", "neg_mean_absolute_e
 @corpus_options()
 @part_option
 @click.option("--json", "as_json", is_flag=True, help="Print numbers as JSON.")
-def evaluate(*, model: Path, data: Path | None, target: str | None, part: str, as_json: bool, **settings: Any) -> None:
+def evaluate(
+    *, model: Path, data: Path | None, target: str | None, part: str, as_json: bool, **settings: object
+) -> None:
     """Print the error of MODEL on the table DATA (.csv), or on a part of a corpus, by frame."""
     how, corpus_settings = divided(settings)
     if data is None:
