@@ -100,7 +100,7 @@ def test_the_command_fits_what_python_fits(run: Run, table: Path, tmp_path: Path
     found = json.loads(written(run, *arguments, "--json"))
     assert found["steps"] == 360
     assert found["error"] == pytest.approx(1 - expected.score(X, y))
-    assert f"state: error {found['error']:.1%}, mean over classes" in written(run, *arguments)
+    assert f"state: error {100 * found['error']:.1f} %, mean over classes" in written(run, *arguments)
 
 
 def test_values_are_evaluated(run: Run, tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ REGRESSION_SCORES = {"neg_root_mean_squared_error": "rmse", "neg_mean_absolute_e
 @corpus_options()
 @part_option
 @click.option("--json", "as_json", is_flag=True, help="Print numbers as JSON.")
-def evaluate(*, model: Path, data: Path | None, target: str | None, part: str, as_json: bool, **settings: Any) -> None:
+def evaluate(
+    *, model: Path, data: Path | None, target: str | None, part: str, as_json: bool, **settings: object
+) -> None:
     """Print the error of MODEL on the table DATA (.csv), or on a part of a corpus, by frame."""
     how, corpus_settings = divided(settings)
     if data is None:
@@ -67,7 +69,8 @@ def table_errors(model: BaseEstimator, frames: FrameFile, y: Sequence[Array] | A
 def table_text(found: Mapping[str, float]) -> str:
     over = next(f"{count:,} {name}" for name, count in found.items())
     if "error" in found:
-        return f"error {found['error']:.1%}, mean over classes {found['mean_error_of_classes']:.1%}; {over}"
+        error, mean = (100 * found[name] for name in ("error", "mean_error_of_classes"))
+        return f"error {error:.1f} %, mean over classes {mean:.1f} %; {over}"
     errors = f"root mean square error {found['rmse']:.4g}, mean absolute error {found['mae']:.4g}"
     return f"{errors}, R² {found['r2']:.3f}; {over}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import TypedDict, cast
 
 import click
 
@@ -154,7 +154,7 @@ class TableOptions(TypedDict):
     date_order: str | None
 
 
-def divided(settings: dict[str, Any]) -> tuple[TableOptions, CorpusOptions]:
+def divided(settings: dict[str, object]) -> tuple[TableOptions, CorpusOptions]:
     """Return the values of `table_options`, and the others."""
     table = {name: settings.pop(name) for name in TableOptions.__annotations__}
     return cast(TableOptions, table), cast(CorpusOptions, settings)

@@ -6,7 +6,6 @@ import io
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -53,7 +52,7 @@ TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".npy", ".npz")
 @corpus_options()
 @part_option
 def predict(
-    *, model: Path, files: tuple[Path, ...], out: Path | None, probabilities: bool, part: str, **settings: Any
+    *, model: Path, files: tuple[Path, ...], out: Path | None, probabilities: bool, part: str, **settings: object
 ) -> None:
     """Predict with MODEL: answers for the rows of a table, or states of speech.
 

@@ -167,14 +167,15 @@ def _train_on_speech(
     language_model: Path | None,
     order: int,
     scheduler: str | None,
-    **corpus_settings: Any,
+    **corpus_settings: object,
 ) -> None:
     network = asked.network or ("auto" if purpose == "recognition" else "esn")
     estimators = asked.candidates(ctx, (ESNClassifier, DeepESNClassifier), network, paper=paper)
     check_training(estimators, scheduler)
     grammar = check_word_files(purpose, lexicon, language_model)
     with use_engine(scheduler):
-        corpus = opened_corpus(**{name: corpus_settings[name] for name in CorpusOptions.__annotations__})
+        named = {name: corpus_settings[name] for name in CorpusOptions.__annotations__}
+        corpus = opened_corpus(**cast("CorpusOptions", named))
         # refuses before the fit what would fail after it
         words = words_for(corpus, lexicon, language_model) if purpose == "recognition" else None
         with FitDisplay(stderr()) as display:
