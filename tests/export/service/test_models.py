@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import services
+from echolearn import ESNForecaster
 from services import MODELS, WAVE, X
 
 
@@ -59,3 +60,18 @@ def test_forecasts_continue_a_series_or_that_of_the_fit(tmp_path):
         refused = client.post("/predict", json={"X": WAVE[:60].tolist()})
         assert refused.status_code == 400
         assert "steps" in refused.json()["error"]
+
+
+@pytest.mark.parametrize("way", ["light", "library"])
+def test_a_forecaster_with_exogenous_inputs_is_asked_with_them(tmp_path, way):
+    push = np.random.default_rng(0).normal(size=(130, 1))
+    x = np.zeros(130)
+    for t in range(1, 130):
+        x[t] = 0.7 * x[t - 1] + push[t, 0]
+    esn = ESNForecaster(10, method="closed_loop", learn="none", washout=10).fit(x[:120], exogenous=push[:120])
+    _, client = services.client(services.both(esn, tmp_path)[way])
+    answer = client.post("/predict", json={"steps": 5, "exogenous": push[120:125].tolist()})
+    np.testing.assert_allclose(np.ravel(answer.json()["values"]), esn.predict(5, exogenous=push[120:125]), atol=1e-9)
+    found = ask(client, x[:100, None], steps=5, exogenous=push[:105].tolist())
+    expected = esn.predict(5, warm_up=x[:100], exogenous=push[:105])
+    np.testing.assert_allclose(np.ravel(found["values"]), expected, atol=1e-9)

@@ -136,13 +136,13 @@ def _not_json(name: str) -> NoReturn:
 
 
 def parse_json_body(body: bytes, about: About) -> Query:
-    """Return the sequences of {"X": ...}, and of a forecaster the steps of {"steps": n}."""
+    """Return the sequences of {"X": ...}, and of a forecaster the steps of {"steps": n} and exogenous inputs."""
     value = parse_json(body)
     forecasts = about.task == "forecast"
     expected = '{"steps": 10} or {"X": [[..], ..], "steps": 10}' if forecasts else '{"X": [[..], ..]}'
     if not isinstance(value, dict):
         raise malformed(f"the body is a JSON {_kind(value)}; expected an object such as {expected}.")
-    allowed = {"X", "steps"} if forecasts else {"X"}
+    allowed = {"X", "steps", *(["exogenous"] if about.n_inputs else [])} if forecasts else {"X"}
     if unknown := sorted(set(value) - allowed):
         raise malformed(f"the body has {unknown[0]!r:.60}, which means nothing here; expected {expected}.")
     steps = value.get("steps", 0)
@@ -150,27 +150,30 @@ def parse_json_body(body: bytes, about: About) -> Query:
         raise malformed(f"steps is {value.get('steps')!r:.40}; expected a whole number from 1 on, as in {expected}.")
     if "X" not in value and not forecasts:
         raise malformed(f"the body has no X; expected {expected}.")
+    inputs, many = None, False
+    if value.get("exogenous") is not None:
+        inputs, many = sequences_of(value["exogenous"], about.n_inputs, "exogenous")
     if value.get("X") is None:
-        return Query(None, many=False, steps=steps)
+        return Query(None, many, steps, inputs)
     sequences, many = sequences_of(value["X"], about.n_features)
-    return Query(sequences, many, steps)
+    return Query(sequences, many, steps, inputs)
 
 
-def sequences_of(X: object, n: int) -> tuple[list[Array], bool]:
+def sequences_of(X: object, n: int, name: str = "X") -> tuple[list[Array], bool]:
     """Return sequences of frames with n numbers from nested lists, and whether there is a list of them."""
     form = f"expected frames of {n} {'number' if n == 1 else 'numbers'}, [[..], ..], or a list of such sequences"
     if not isinstance(X, list):
-        raise malformed(f"X is a JSON {_kind(X)}; {form}.")
+        raise malformed(f"{name} is a JSON {_kind(X)}; {form}.")
     if not X:
         return [], False
     first = X[0]
     if not isinstance(first, list):
         if n != 1:
-            raise not_acceptable(f"X is one list of {len(X):,} entries; {form}.")
-        return [frames_of([[x] for x in X], 1, "X")], False
+            raise not_acceptable(f"{name} is one list of {len(X):,} entries; {form}.")
+        return [frames_of([[x] for x in X], 1, name)], False
     if first and isinstance(first[0], list):
-        return [frames_of(x, n, f"sequence {k} of X") for k, x in enumerate(X)], True
-    return [frames_of(X, n, "X")], False
+        return [frames_of(x, n, f"sequence {k} of {name}") for k, x in enumerate(X)], True
+    return [frames_of(X, n, name)], False
 
 
 def frames_of(rows: object, n: int, name: str) -> Array:

@@ -22,7 +22,9 @@ def served(model: Saved) -> NetworkModel:
     network = model.steps[-1][1] if isinstance(model, Pipeline) else model
     about = _about(model, network)
     if isinstance(network, ESNForecaster):
-        return served_forecaster(about, lambda steps, series: network.predict(steps, warm_up=series))
+        return served_forecaster(
+            about, lambda steps, series, inputs: network.predict(steps, warm_up=series, exogenous=inputs)
+        )
     assert not isinstance(model, ESNForecaster)
     predict = model.predict_proba if about.classes else model.predict
     return served_network(about, predict, partial(_LibraryStream, model, bool(about.classes)))
@@ -33,7 +35,8 @@ def _about(model: Saved, network: AnyEstimator) -> About:
     names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
     if isinstance(network, ESNForecaster):
         values = len(network.target_mean_)
-        return About(kind, "forecast", values, names[:values], units=network.model_.network.N)
+        inputs = network.n_features_in_ - values
+        return About(kind, "forecast", values, names[:values], units=network.model_.network.N, n_inputs=inputs)
     classes = tuple(getattr(network, "classes_", np.empty(0)).tolist())
     sets = isinstance(network.codec_, LabelSetCodec)
     return About(

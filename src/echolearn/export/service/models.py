@@ -33,6 +33,7 @@ class About:
     classes: tuple[object, ...] = ()
     per_step: bool = True
     units: int = 0
+    n_inputs: int = 0  # exogenous inputs of a forecaster
 
 
 class FrameStream(Protocol):
@@ -48,11 +49,12 @@ class FrameStream(Protocol):
 @dataclass(frozen=True, eq=False)
 class Query:
     """A parsed request: sequences (steps, n_features), whether they are a list, and steps to forecast. sequences: None
-    for a forecast that continues the training series."""
+    for a forecast that continues the training series; exogenous: inputs of the known steps and those to come."""
 
     sequences: list[Array] | None
     many: bool
     steps: int = 0
+    exogenous: list[Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -101,12 +103,12 @@ def served_network(
     return NetworkModel(about, respond, open_stream)
 
 
-def served_forecaster(about: About, forecast: Callable[[int, SequencesLike], Answers]) -> NetworkModel:
+def served_forecaster(about: About, forecast: Callable[[int, SequencesLike, SequencesLike], Answers]) -> NetworkModel:
     """Return a forecaster as the service asks it; it forecasts after series, or after the training series."""
 
     def respond(query: Query) -> list[Array]:
-        given = query.sequences
-        values = forecast(query.steps, given if given is None or query.many else given[0])
+        given, inputs = (rows if rows is None or query.many else rows[0] for rows in (query.sequences, query.exogenous))
+        values = forecast(query.steps, given, inputs)
         return [np.reshape(row, (query.steps, -1)) for row in (values if isinstance(values, list) else [values])]
 
     return NetworkModel(about, respond, why_no_stream="a forecaster continues whole series; POST /predict.")
@@ -117,7 +119,7 @@ def open_light_model(path: Path) -> NetworkModel:
     model = load(path)
     about = _about(model.plan)
     if about.task == "forecast":
-        return served_forecaster(about, model.forecast)
+        return served_forecaster(about, lambda steps, series, inputs: model.forecast(steps, series, exogenous=inputs))
     return served_network(about, model.predict_proba if about.classes else model.predict, partial(_LightStream, model))
 
 
@@ -132,6 +134,7 @@ def _about(plan: Plan) -> About:
         classes=() if answer.labels is None else tuple(answer.labels.tolist()),
         per_step=plan.per_step,
         units=plan.units,
+        n_inputs=0 if plan.series_dims is None else plan.n_features - plan.series_dims,
     )
 
 
