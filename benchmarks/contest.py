@@ -80,10 +80,17 @@ class Contest:
         return sorted(found.values(), key=lambda runs: sum(run.core_seconds for run in runs))
 
     def pending_runs(self):
-        """Return the trainings that have no record or no model."""
-        done = self.content().get("runs", {})
-        runs = {run.key: run for runs in self.all_entries() for run in runs}
-        return [run for key, run in runs.items() if key not in done or not (self.models / f"{key}.model").exists()]
+        """Return the trainings without a record, and those whose lost models an average still needs."""
+        content = self.content()
+        done, averages = content.get("runs", {}), content.get("averages", {})
+        entries = self.all_entries()
+        averaged = {run.key for runs in entries if len(runs) > 1 and entry_key(runs) not in averages for run in runs}
+        runs = {run.key: run for runs in entries for run in runs}
+        return [run for key, run in runs.items() if key not in done or (key in averaged and self.lost(run))]
+
+    def lost(self, run):
+        """Return whether the model of a run is gone."""
+        return not (self.models / f"{run.key}.model").exists()
 
     def order(self, job, key, **order):
         """Run one worker and return what went wrong, or None."""
@@ -256,6 +263,9 @@ def read_test(contest, content, choice, what):
     for seed, runs in choice["by_seed"].items():
         if entry_key(runs) in content.get("tests", {}):
             continue
+        if any(contest.lost(run) for run in runs):
+            keys = ", ".join(run.key for run in runs)
+            sys.exit(f"{what}, seed {seed}: a model is gone. Remove the runs {keys} from {contest.path}.")
         print(f"  test: {what}, seed {seed}", flush=True)
         if problem := contest.test(runs, errors[seed]):
             sys.exit(problem)

@@ -31,6 +31,7 @@ from echolearn.speech._transcripts import match_transcripts, read_transcripts
 from echolearn.speech.recognition import estimate, read_lexicon
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, learn_phone_task, state_shares
 from echolearn.speech.recognition._graph import word_graph
+from echolearn.speech.recognition._lexicon import spelled_in
 from echolearn.speech.recognition._phone_models import learn_phone_models, spoken_phones
 from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words, tune_phones, tune_words
 
@@ -85,7 +86,7 @@ class Speech:
 
     def word_decoder(self, order):
         """Return a decoder of words that has not been tuned: all words of the lexicon, n-gram of train."""
-        lexicon = read_lexicon(self.lexicon_file).with_phones_of(phones_of_states(self.state_names))
+        lexicon = spelled_in(read_lexicon(self.lexicon_file), phones_of_states(self.state_names))
         model = estimate(list(self.words("train").values()), order=order, vocabulary=lexicon.words)
         graph = word_graph(self.phone_models, lexicon, model, silence=SILENCE)
         priors = state_shares(self.parts["train"][1], len(self.state_names))

@@ -2,8 +2,8 @@
 
     python benchmarks/recognition_streams.py --data an4_states.npz
 
-One network of 100 units per way of normalising the features, one seed. The test part is not touched. Times are
-processor times of one core.
+One network of 100 units and one deep network per way of normalising the features, one seed. The test part is not
+touched. Times are processor times of one core.
 """
 
 import argparse
@@ -11,17 +11,22 @@ import tempfile
 import time
 
 import numpy as np
+from sklearn.base import clone
 
 import an4
 import results
-from echolearn import ESNClassifier
+from echolearn import DeepESNClassifier, ESNClassifier
 from echolearn.speech._corpus import NORMALISATIONS
 from echolearn.speech.recognition import learn_recognizer
 from echolearn.speech.recognition._learner import valid_part
 from echolearn.speech.recognition._transcription import text_of
 from echolearn.speech.recognition._tuning import evaluate_phones
 
-UNITS, SEED = 100, 0
+SEED = 0
+NETWORKS = {
+    "one layer, 100 units": ESNClassifier(100, random_state=SEED),
+    "deep, six layers of 96 units": DeepESNClassifier(96, epochs=10, dropout=0.0, random_state=SEED),
+}
 TIMED = 20  # utterances that are pushed frame by frame
 
 
@@ -35,17 +40,17 @@ def main():
     for normalise in NORMALISATIONS:
         with tempfile.TemporaryDirectory() as folder:
             corpus = an4.corpus_without_test(path, folder, normalise)
-            rows.append(measured(corpus, normalise, cepstra))
-        print(rows[-1], flush=True)
-        results.write("recognition_streams", rows, units=UNITS, seed=SEED)
+            for name, network in NETWORKS.items():
+                rows.append({"network": name} | measured(clone(network), corpus, normalise, cepstra))
+                print(rows[-1], flush=True)
+        results.write("recognition_streams", rows, seed=SEED)
 
 
-def measured(corpus, normalise, cepstra):
+def measured(network, corpus, normalise, cepstra):
     """Return the phone error of a recogniser on valid, and how it streams if it can."""
     names = np.array(corpus.state_names)
     train, valid = ((X, [names[labels] for labels in y]) for X, y in map(corpus.part, ("train", "valid")))
-    network = ESNClassifier(UNITS, random_state=SEED).fit(*train, validation=valid)
-    recognizer = learn_recognizer(network, corpus)
+    recognizer = learn_recognizer(network.fit(*train, validation=valid), corpus)
     part = valid_part(corpus)
     found = recognizer.recognize_all(zip(part.phones, valid[0], strict=True))
     total = evaluate_phones(part.phones, {name: t.phones for name, t in found.items()}).total

@@ -133,12 +133,13 @@ def recognition_streams():
     found = load("recognition_streams").get("rows", [])
     if not found:
         return NOT_RUN
-    heads = ["mean and deviation", ">phone error %", ">text as offline", ">ms per frame (99 %)", ">ms to appear (95 %)"]
+    times = [">ms per frame (99 %)", ">ms to appear (95 %)"]
+    heads = ["network", "mean and deviation", ">phone error %", ">text as offline", *times]
     return markdown(heads, [_stream_row(row) for row in found])
 
 
 def _stream_row(row):
-    first = [HOW[row["normalise"]], f"{row['phone_error']:.1f}"]
+    first = [row.get("network", "one layer, 100 units"), HOW[row["normalise"]], f"{row['phone_error']:.1f}"]
     if "equal" not in row:
         return [*first, "cannot stream", "–", "–"]
     return [

@@ -1,0 +1,113 @@
+"""Draw the pictures of README.md and docs/ that show results, from benchmarks/results/.
+
+    python benchmarks/pictures.py
+
+contest.svg: test error over training seconds. table1.svg: Table 1, the paper's and ours. learning.svg: what each step
+of learning gives.
+"""
+
+import matplotlib
+
+from echolearn.paper.table1 import PAPER_TIMIT
+from table_text import ROOT, load
+
+matplotlib.use("agg")
+matplotlib.rcParams.update(
+    {"svg.hashsalt": "echolearn", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+)
+from matplotlib import pyplot as plt  # noqa: E402  (after the choice of a backend)
+
+BLUE, ORANGE, GREY = "#2a6fb0", "#d9762b", "#777777"
+PAPER_COLUMNS = {
+    "esn": ("fixed", ORANGE, "--"),
+    "W_m1": ("W, m=1", GREY, ":"),
+    "W_Wrec_m1": ("W and W_rec, m=1", BLUE, ":"),
+    "W_Wrec_m3": ("W and W_rec, m=3", BLUE, "-"),
+}  # label, colour and style
+WAYS = {
+    "esn": "fixed weights, ridge readout",
+    "W_m1": "W learned, m=1",
+    "W_Wrec_m1": "W and W_rec learned, m=1",
+    "W_Wrec_m3": "W and W_rec learned, m=3",
+    "W_Wrec_full": "W and W_rec learned, whole sequence",
+    "esn_ours": "fixed, our defaults, softmax readout",
+    "ours": "learned, our defaults, softmax readout",
+}  # the columns of Table 1 in the order in which they are drawn
+WAYS_UNITS = 500
+
+
+def contest():
+    """Return the test errors of single networks over the training seconds, ours and PyTorch's."""
+    rows = load("contest")["rows"]
+    figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
+    lines = (
+        ("single", "torch", "PyTorch: best tuned TCN, LSTM or GRU", ORANGE, 5),
+        ("muon", "torch", "PyTorch: tuned TCN with our optimizer", GREY, 0),
+        ("single", "ours", "echolearn: DeepESNClassifier", BLUE, -5),
+    )
+    for row, side, label, colour, height in lines:
+        found = sorted((r["budget"], r[side]["test"]) for r in rows if r["row"] == row and r[side]["test"])
+        seconds, errors = zip(*((s, test["mean"]) for s, test in found), strict=True)
+        bars = [[test["mean"] - test["least"], test["most"] - test["mean"]] for _, test in found]
+        axes.errorbar(seconds, errors, yerr=list(zip(*bars, strict=True)), marker="o", capsize=3, color=colour)
+        point = {"xytext": (10, height), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+        axes.annotate(f"{errors[-1]:.1f} %  {label}", (seconds[-1], errors[-1]), color=colour, **point)
+    ticks = sorted({r["budget"] for r in rows if r["row"] == "single"})
+    axes.set(xscale="log", xlabel="training seconds on two cores", ylabel="wrong frames in %")
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    title = "Phone states of real speech (AN4, new speakers): test error, lowest to highest of three seeds"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+def table1():
+    """Return the errors of the paper's four columns over the units: the paper's on TIMIT, ours on AN4."""
+    printed = [(row["units"], row["test_error"]) for row in PAPER_TIMIT]
+    measured = [
+        (row["units"], {name: entry["test_error"] for name, entry in row["columns"].items()})
+        for row in load("table1_an4")["rows"]
+    ]
+    figure, panels = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained", sharey=True)
+    corpora = (("The paper, TIMIT (183 states)", printed), ("echolearn, AN4 (102 states)", measured))
+    for axes, (title, rows) in zip(panels, corpora, strict=True):
+        for column, (label, colour, style) in PAPER_COLUMNS.items():
+            points = [(units, 100 * errors[column]) for units, errors in rows if column in errors]
+            axes.plot(*zip(*points, strict=True), style, marker="o", ms=4, color=colour, label=label)
+        axes.set(xscale="log", xlabel="hidden units", xlim=(70, 45_000), ylim=(0, 80))
+        axes.set_xticks([100, 500, 2_000, 10_000, 30_000], ["100", "500", "2,000", "10,000", "30,000"])
+        axes.minorticks_off()
+        axes.set_title(title, fontsize=10, loc="left")
+    panels[0].set_ylabel("wrong frames in %")
+    panels[0].legend(frameon=False, loc="lower left", fontsize=9)
+    return figure
+
+
+def learning():
+    """Return what each step of learning gives on AN4: bars with errors and processor seconds."""
+    row = next(row for row in load("table1_an4")["rows"] if row["units"] == WAYS_UNITS)
+    ways = [(label, row["columns"][column]) for column, label in WAYS.items() if column in row["columns"]]
+    bars = [(label, 100 * entry["test_error"], entry["processor_seconds"]) for label, entry in ways]
+    deep = [r for r in load("contest")["rows"] if r["row"] == "single" and r["ours"]["name"].startswith("deep")]
+    for found in sorted(deep, key=lambda r: r["budget"]):
+        ours = found["ours"]
+        label = f"learned, six layers of {ours['settings']['units']} units"
+        bars.append((label, ours["test"]["mean"], ours["core_seconds"]))
+    figure, axes = plt.subplots(figsize=(8, 0.36 * len(bars) + 1), layout="constrained")
+    labels, errors, seconds = zip(*bars, strict=True)
+    colours = [ORANGE if label.startswith("fixed") else BLUE for label in labels]
+    axes.barh(labels, errors, color=colours)
+    for place, (error, spent) in enumerate(zip(errors, seconds, strict=True)):
+        axes.text(error + 0.5, place, f"{error:.1f} %, {spent:.0f} s of one core", va="center", fontsize=9)
+    axes.invert_yaxis()
+    axes.set(xlabel="wrong frames in %", xlim=(0, max(errors) * 1.45))
+    title = f"What learning gives: phone states of AN4, test; one layer of {WAYS_UNITS} units, then deep networks"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+if __name__ == "__main__":
+    for drawn in (contest, table1, learning):
+        path = ROOT / "docs" / "images" / f"{drawn.__name__}.svg"
+        drawn().savefig(path, metadata={"Date": None})
+        print(path.relative_to(ROOT))
