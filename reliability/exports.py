@@ -88,8 +88,9 @@ def draw(rng: np.random.Generator, kinds: tuple[str, ...] = KINDS) -> Drawn:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if kind == "forecast":
-            model.fit([np.cumsum(x, axis=0) / 10 for x in X])
-            X = [np.cumsum(x, axis=0) / 10 for x in X]
+            walks = [np.cumsum(x, axis=0) for x in X]
+            X = [(walk - walk.mean(axis=0)) / walk.std(axis=0) for walk in walks]  # a closed loop has one scale
+            model.fit(X)
         else:
             model.fit(X, y)
         x = X[0].astype(np.float32)

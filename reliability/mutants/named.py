@@ -56,7 +56,7 @@ MUTANTS = {
         f"{_SRC}/readout/large/conjugate_gradients.py", "MAX_SOLVER_ITERATIONS = 8", "MAX_SOLVER_ITERATIONS = 2"
     ),
     "no phone error": Patch(
-        f"{_SRC}/cli/train.py", '"phone_error": float(wrong.sum() / counts.sum())', '"phone_error": 0.0'
+        f"{_SRC}/cli/evaluate.py", '"phone_error": float(wrong.sum() / counts.sum())', '"phone_error": 0.0'
     ),
     "states unseen in training do not count": Patch(
         f"{_SRC}/paper/fits.py",

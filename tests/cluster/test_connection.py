@@ -72,11 +72,11 @@ def test_the_commands_take_the_address_of_a_scheduler(client, tmp_path, monkeypa
     corpus = f"features:{smallcorpus.write(tmp_path / 'small.npz')}"
     options = ["--corpus", corpus, "--units", "10", "--epochs", "1", "--set", "readout=ridge"]
     for model, more in (("here", []), ("there", ["--scheduler", client.scheduler.address])):
-        result = CliRunner().invoke(main, ["train", str(tmp_path / model), *options, *more])
+        result = CliRunner().invoke(main, ["train", "--out", str(tmp_path / model), *options, *more])
         assert result.exit_code == 0, result.output
     assert_same_bits(load(tmp_path / "here"), load(tmp_path / "there"))
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
-    for command in (["train", str(tmp_path / "nowhere")], ["table1"]):
+    for command in (["train", "--corpus", "synthetic", "--out", str(tmp_path / "nowhere")], ["table1"]):
         result = CliRunner().invoke(main, [*command, "--scheduler", "tcp://127.0.0.1:9"])
         assert result.exit_code == 2
         assert "no Dask scheduler answers at tcp://127.0.0.1:9" in result.output

@@ -142,7 +142,7 @@ class Unreliable:
             raise self.problems.pop(0)
         self.sent.append(pickle.loads(sent))
 
-    def get(self, timeout):
+    def next(self, seconds):
         if self.problems:
             raise self.problems.pop(0)
         return pickle.dumps(self.answers.pop(0))

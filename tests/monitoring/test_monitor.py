@@ -144,11 +144,13 @@ def test_a_forecaster_is_judged_from_its_first_frame_on(method):
     assert false <= 1
 
 
-def test_residuals_in_logarithms_are_not_compared_with_errors():
-    rng, t = np.random.default_rng(0), np.arange(240)
-    x = np.exp(5 + 0.01 * t + 0.5 * np.sin(t * np.pi / 6) + 0.1 * rng.standard_normal(240))
-    seen = Monitor(ESNForecaster(10, learn="none", method="direct", log=True).fit(x[:200])).run(x[200:])
-    assert np.isnan(seen.p_value).all()
+def test_the_residuals_of_a_model_in_logarithms_are_errors_of_its_series():
+    rng, t = np.random.default_rng(0), np.arange(540)
+    x = np.exp(5 + 0.002 * t + 0.5 * np.sin(t * np.pi / 6) + 0.1 * rng.standard_normal(540))
+    x[520] *= 4
+    seen = Monitor(ESNForecaster(10, learn="none", method="direct", log=True).fit(x[:500])).run(x[500:])
+    assert np.isfinite(seen.p_value).all()
+    assert seen.p_value.argmin() == 20
 
 
 @pytest.mark.parametrize("factor", [1.0, 3.0, 0.2])

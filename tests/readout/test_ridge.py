@@ -156,7 +156,7 @@ def test_states_that_are_not_finite_are_an_error_with_advice(bad):
     broken[3, 2] = bad
     with (
         np.errstate(invalid="ignore"),
-        pytest.raises(FloatingPointError, match=r"NaN or infinity.*step_size"),
+        pytest.raises(FloatingPointError, match=r"NaN or infinity.*smaller steps"),
     ):
         solve(statistics(broken, T), 1.0, intercept=False)
 

@@ -233,7 +233,7 @@ def test_after_the_last_retry_training_stops_with_the_best_weights_so_far():
     assert (
         "training stopped in epoch 3: too far, even with smaller steps. The best weights so far are kept." in texts[2]
     )
-    assert "Try a smaller spectral_radius, or a smaller step_size or clip in `learning`." in texts[2]
+    assert "Try a smaller step_size in `learning`, or scale X to about 1." in texts[2]
     assert len(texts) == 3
     assert result.best == weights_after(2)[1]
     assert len(result.history) == 2

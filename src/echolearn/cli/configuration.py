@@ -54,7 +54,8 @@ def assignments(texts: Iterable[str]) -> Settings:
             parsed = value.strip()
             if parsed in ("True", "False") or parsed.startswith(("(", "[", "{", "'", '"')):
                 raise ValueError(
-                    f"--set {text}: the value is not TOML; expected false, 0.5, a word, [0.1, 0.9] or {{a = 1}}"
+                    f"--set {name}={parsed[:60]}: the value is not TOML; expected false, 0.5, a word, [0.1, 0.9] or "
+                    "{a = 1}"
                 ) from None
         if dot:
             settings[group] = {**(settings[group] if isinstance(settings.get(group), dict) else {}), key: parsed}

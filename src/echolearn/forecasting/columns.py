@@ -104,7 +104,7 @@ def warn_of_odd_end(column: Column, track: Track, expected: float) -> None:
         return
     error = abs(track.z[t] - (track.G[t - 1, 0] if t else expected))
     usual = column.members.P[column.members.logs == column.log, 6].min()
-    if error > ODD_CHANGES * usual:
+    if error / ODD_CHANGES > usual:
         value = from_scale(track.z[t], column.log)
         warn_user(
             f"the last known value, {value:.6g}, is far from what the series led to expect: {error / usual:.0f} times "

@@ -200,7 +200,8 @@ def check_one_scale(data: SeriesData) -> None:
 
 def have_one_scale(data: SeriesData) -> bool:
     """Return whether in each dimension the spreads of the series, and the distances of their means, are alike."""
-    spread = np.array([y.std(axis=0) for y in data.Y])
+    with np.errstate(over="ignore"):
+        spread = np.array([y.std(axis=0) for y in data.Y])
     means = np.array([y.mean(axis=0) for y in data.Y])
     widest, varied = spread.max(axis=0), np.where(spread > 0, spread, np.inf).min(axis=0)
     alike = (widest <= MAX_SCALE_RATIO * varied) & (np.ptp(means, axis=0) <= MAX_SCALE_RATIO * widest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echolearn.estimators import ESNClassifier, ESNForecaster, ESNRegressor
-from echolearn.exceptions import InputWarning
+from echolearn.exceptions import ForecastWarning, InputWarning
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import TrainingEnd
 from echolearn.monitoring.guard import GuardedStream
@@ -86,7 +87,8 @@ def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
 
 def _training_errors(esn: ESNForecaster) -> Array:
     """Return the errors (n, n_dims) of forecasts of the next value in the series of the fit."""
-    return np.asarray(esn.residuals_ * esn.target_scale_)
+    forecast = esn.forecast_
+    return np.asarray(forecast.residuals * forecast.form.codec.scale)
 
 
 class _Gaps:
@@ -167,9 +169,11 @@ class SteppedForecasts:
                 f"a frame has shape ({self._width},) here, a chunk (steps, {self._width}); given {X.shape}."
             )
         expected = np.empty(X.shape)
-        for t, x in enumerate(X):
-            expected[t] = np.ravel(np.asarray(self._esn.predict(1)))
-            self._esn.update(x if self._one_value else x[None])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ForecastWarning)  # of odd values, which the monitor reports itself
+            for t, x in enumerate(X):
+                expected[t] = np.ravel(np.asarray(self._esn.predict(1)))
+                self._esn.update(x if self._one_value else x[None])
         return X - expected, expected
 
 
