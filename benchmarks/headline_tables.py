@@ -10,7 +10,7 @@ from table_text import load, markdown, table
 @table
 def headlines():
     """Return one line per kind of work; the better side is in bold."""
-    lines = (_learning(), _contest(), _sequences(), _forecasts(), _chaos(), _states())
+    lines = (_learning(), _contest(), _sequences(), _forecasts(), _states())
     heads = ["work", "measure", ">echolearn", ">other", "what the other is", "evidence"]
     return markdown(heads, [_bold(line) for line in lines])
 
@@ -57,24 +57,6 @@ def _forecasts():
     which = f"{best}, the best of AutoETS, AutoARIMA, AutoTheta and reservoirpy"
     work = f"forecasts of {rows['echolearn']['series']} public series"
     return work, "mean MASE", errors, 2, which, "[forecasts](docs/howto/forecasting.md)"
-
-
-def _chaos():
-    sides = load("valid_times")["tasks"]["lorenz"]["sides"]
-    means = {side: statistics.mean(map(statistics.mean, values["values"])) for side, values in sides.items()}
-    ours = means.pop("echolearn learned")
-    best = max(means, key=means.get)
-    name = "fixed weights" if best == "echolearn fixed" else best
-    which = f"{name}, the best of fixed weights, NVAR and reservoirpy; all tuned"
-    values = [ours, means[best]]
-    return (
-        "the Lorenz system, closed loop",
-        "valid Lyapunov times",
-        values,
-        1,
-        which,
-        "[chaos](docs/howto/forecasting.md)",
-    )
 
 
 def _states():
