@@ -1,6 +1,6 @@
 """Draw the pictures of README.md and docs/ that show results, from benchmarks/results/.
 
-    python benchmarks/pictures.py
+    python benchmarks/result_pictures.py
 
 contest.svg: test error over training seconds. table1.svg: Table 1, the paper's and ours. learning.svg: what each step
 of learning gives.
