@@ -1,6 +1,5 @@
 """The table of the README: one line per kind of work, where echolearn is ahead and where it is behind."""
 
-
 from contest_tables import contest_rows
 from sequences import METHODS, OURS, table_of
 from table_text import load, markdown, table

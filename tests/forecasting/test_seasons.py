@@ -39,3 +39,14 @@ def test_two_seasons_with_and_without_a_calendar():
     y = 3 * np.resize(day, len(t)) + 3 * np.resize(week, len(t)) + 0.3 * rng.normal(size=len(t))
     assert find_seasons(y, (24, 168)) == (24, 168)
     assert find_seasons(y) == (24, 168)
+
+
+def test_a_strong_season_is_found_in_three_repetitions():
+    """Its correlations at all lags hide it from the test of one lag; without a season, at most one in twenty passes."""
+    t, passed = np.arange(40), 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        assert find_seasons(100 + 10 * np.sin(t * np.pi / 6) + rng.normal(size=40), [12])[0] == 12
+        walk = np.cumsum(rng.normal(size=40))
+        passed += is_seasonal(walk, 12) + is_seasonal(walk + t, 12)
+    assert passed <= 4

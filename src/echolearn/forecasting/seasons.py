@@ -14,6 +14,9 @@ MIN_PEAK_CORRELATION = 0.3  # the autocorrelation that shows a season which noth
 MIN_PEAK_STANDARD_ERRORS = 3.0  # in short series: many lags are looked at
 MIN_PEAK_RISE = 0.3  # and how far it rises from the valley before it
 MAX_SEASON_STEPS = 400  # the longest season that is looked for in values alone
+MIN_ROTATIONS = 100  # ways to turn seasons against each other, without which chance is not told from repetition
+ROTATIONS = 400  # that are tried,
+MAX_CHANCE = 0.02  # and the share of them that may be as much alike as the seasons are
 ROUNDING_SHARE = 1e-9  # of the largest value, below which what is left of a series is rounding
 
 
@@ -37,13 +40,14 @@ def find_seasons(y: Array, usual: Sequence[int] = ()) -> tuple[int, int]:
 
 
 def is_seasonal(y: Array, m: int) -> bool:
-    """Return whether what is left of y, or of its differences, about a moving average correlates at lag m.
+    """Return whether what is left of y, or of its differences, about a moving average correlates at lag m or repeats.
 
     Lines, random walks and their sums pass as seasonal no more often than chance allows.
     """
     if m <= 1 or len(y) < 2 * m + 2:
         return False
-    return _correlates(detrended(y, m), m, y) or _correlates(detrended(np.diff(y), m), m, y)
+    rest = detrended(y, m)
+    return _correlates(rest, m, y) or _correlates(detrended(np.diff(y), m), m, y) or _repeats(rest, m, y)
 
 
 def autocorrelation(y: Array, lags: int) -> Array:
@@ -59,6 +63,23 @@ def _correlates(rest: Array, m: int, y: Array) -> bool:
         return False
     r = autocorrelation(rest, m)
     return bool(r[-1] > MIN_STANDARD_ERRORS * np.sqrt((1 + 2 * (r[:-1] ** 2).sum()) / len(rest)))
+
+
+def _repeats(rest: Array, m: int, y: Array) -> bool:
+    """Return whether the seasons of a short series are more alike than the same seasons, each turned by some steps.
+
+    A strong season of few repetitions has correlations at all lags, by which `_correlates` finds it late.
+    """
+    seasons = len(rest) // m
+    if m ** (seasons - 1) < MIN_ROTATIONS or np.abs(rest).max() <= ROUNDING_SHARE * np.abs(y).max():
+        return False
+    rows = rest[len(rest) - seasons * m :].reshape(seasons, m)
+    turns = np.random.default_rng(0).integers(m, size=(ROTATIONS, seasons, 1))
+    turns[:, 0] = 0
+    turns = turns[turns.any(axis=(1, 2))]
+    turned = np.take_along_axis(rows[None], (np.arange(m) + turns) % m, axis=2)
+    alike = (turned.sum(axis=1) ** 2).sum(axis=1) >= (rows.sum(axis=0) ** 2).sum()
+    return bool(alike.sum() < MAX_CHANCE * ROTATIONS)
 
 
 def _highest_peak(y: Array, among: Callable[[Array], Array]) -> int:
