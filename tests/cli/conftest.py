@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import toyspeech
+from echolearn import ESNClassifier
 from echolearn.cli.main import main
 from echolearn.speech import Corpus, open_corpus
 from smallcorpus import write
@@ -53,6 +54,15 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def opened(corpus: str) -> Corpus:
     return open_corpus(corpus)
+
+
+@pytest.fixture(scope="session")
+def network(opened: Corpus) -> ESNClassifier:
+    """A network for the states of the small corpus."""
+    names = np.array(opened.state_names)
+    X, y = opened.part("train")
+    network = ESNClassifier(10, learn="none", readout="ridge", random_state=0)
+    return network.fit(list(X), [names[labels] for labels in y])
 
 
 @pytest.fixture(scope="session")

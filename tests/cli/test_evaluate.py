@@ -14,14 +14,6 @@ from echolearn.speech import Corpus, open_corpus
 from smallcorpus import arrays, write
 
 
-@pytest.fixture(scope="module")
-def network(opened: Corpus) -> ESNClassifier:
-    names = np.array(opened.state_names)
-    X, y = opened.part("train")
-    network = ESNClassifier(10, learn="none", readout="ridge", random_state=0)
-    return network.fit(list(X), [names[labels] for labels in y])
-
-
 def test_an_evaluation_counts_frames(opened: Corpus, network: ESNClassifier) -> None:
     result = part_errors(network, opened, "test")
     names = np.array(opened.state_names)

@@ -31,7 +31,7 @@ FILES = {
 
 
 class Files:
-    """What the commands read."""
+    """The files that the commands read."""
 
     def __init__(self, folder: Path, corpus: str, toy: Path, recordings: Path) -> None:
         self.corpus, self.toy, self.recordings = corpus, toy, recordings

@@ -140,7 +140,8 @@ def test_what_cannot_be_predicted_is_refused(run, refused, saved, table, tmp_pat
     assert "answers with values, which have none" in refused("predict", path, table, "--probabilities")
     assert "expected a name that ends in .csv" in refused("predict", path, table, "--out", tmp_path / "a.mlf")
     assert "expected one table" in refused("predict", path, table, table)
-    assert "is not a network for phone states" in refused("predict", path)
+    assert "no corpus is given" in refused("predict", path)
+    assert "is not a network for phone states" in refused("predict", path, "--corpus", "synthetic")
     np.save(tmp_path / "flat.npy", np.zeros(5))
     assert "of shape (5,); expected numbers of shape (steps, 2)" in refused("predict", path, tmp_path / "flat.npy")
     (tmp_path / "text.npz").write_text("a,b")
@@ -195,14 +196,6 @@ def test_deep_networks_of_labels_are_described(run, saved):
     text = run("info", saved(DeepESNClassifier(6, 2, epochs=5, ensemble=2).fit(TABLE, labels))).output
     assert "2 classes (down, up)" in text
     assert "2 networks of 2 layers" in text
-
-
-@pytest.fixture(scope="module")
-def network(opened: Corpus) -> ESNClassifier:
-    names = np.array(opened.state_names)
-    X, y = opened.part("train")
-    network = ESNClassifier(10, learn="none", readout="ridge", random_state=0)
-    return network.fit(list(X), [names[labels] for labels in y])
 
 
 def test_a_network_of_another_kind_is_refused(tmp_path: Path) -> None:

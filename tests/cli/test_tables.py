@@ -235,6 +235,5 @@ def test_an_evaluation_needs_the_columns_of_the_fit(run: Run, refused: Refused, 
     assert "knows no label of the column 'run'" in refused("evaluate", tmp_path / "m", table, "--target", "run")
     pd.read_csv(table).drop(columns="heat").to_csv(tmp_path / "b.csv", index=False)
     assert "has no column heat" in refused("evaluate", tmp_path / "m", tmp_path / "b.csv", "--target", "state", *keys)
-    assert "no corpus is given" in refused("evaluate", tmp_path / "m") or "phone states" in refused(
-        "evaluate", tmp_path / "m"
-    )
+    for command in ("evaluate", "predict"):
+        assert "evaluate and predict also take a table" in refused(command, tmp_path / "m")

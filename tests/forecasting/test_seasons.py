@@ -50,3 +50,10 @@ def test_a_strong_season_is_found_in_three_repetitions():
         walk = np.cumsum(rng.normal(size=40))
         passed += is_seasonal(walk, 12) + is_seasonal(walk + t, 12)
     assert passed <= 4
+
+
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**900])
+def test_seasons_do_not_depend_on_the_scale(scale):
+    rng = np.random.default_rng(2)
+    y = 50 + np.tile(5 * rng.normal(size=12), 3) + rng.normal(size=36)
+    assert find_seasons(scale * y, (12,)) == find_seasons(y, (12,)) == (12, 1)

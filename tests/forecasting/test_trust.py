@@ -1,4 +1,4 @@
-"""What a forecast may not depend on: other series and columns, units, zones, the order of rows, and later values."""
+"""Forecasts do not depend on other series and columns, units, zones, the order of rows, or later values."""
 
 import warnings
 

@@ -9,12 +9,15 @@ from echolearn.cli.progress import stage_progress, stderr
 from echolearn.speech import Corpus, open_corpus
 from echolearn.validation import Array
 
+NO_CORPUS = (
+    "no corpus is given; add --corpus synthetic, or the one that you have, such as --corpus wav:DIR. The commands "
+    "evaluate and predict also take a table: DATA.csv."
+)
+
 
 def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
     if options["corpus"] is None:
-        raise ValueError(
-            "no corpus is given; add --corpus synthetic, or the one that you have, such as --corpus wav:DIR"
-        )
+        raise ValueError(NO_CORPUS)
     with stage_progress(stderr()) as progress:
         return open_corpus(
             options["corpus"],

@@ -11,7 +11,7 @@ import click
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from echolearn.cli.corpora import opened_corpus, part_features
+from echolearn.cli.corpora import NO_CORPUS, opened_corpus, part_features
 from echolearn.cli.csv_files import write_table
 from echolearn.cli.options import (
     FILE,
@@ -64,6 +64,8 @@ def predict(
     Of a network for phone states, FILES may be recordings; without FILES, a part of a corpus is predicted.
     """
     how, corpus_settings = divided(settings)
+    if not files and corpus_settings["corpus"] is None:
+        raise ValueError(NO_CORPUS)
     tables = [file for file in files if file.suffix.lower() in TABLE_ENDINGS]
     if tables and len(files) > 1:
         raise ValueError(f"{len(files)} files were given; expected one table. Call the command once for each.")

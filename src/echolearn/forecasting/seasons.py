@@ -14,7 +14,8 @@ MIN_PEAK_CORRELATION = 0.3  # the autocorrelation that shows a season which noth
 MIN_PEAK_STANDARD_ERRORS = 3.0  # in short series: many lags are looked at
 MIN_PEAK_RISE = 0.3  # and how far it rises from the valley before it
 MAX_SEASON_STEPS = 400  # the longest season that is looked for in values alone
-MIN_ROTATIONS = 100  # ways to turn seasons against each other, without which chance is not told from repetition
+MAX_FEW_SEASONS = 8  # up to which a season may have too few repetitions for the correlation at one lag
+MIN_ROTATIONS = 100  # ways to turn seasons against each other, without which repetition and chance look alike
 ROTATIONS = 400  # that are tried,
 MAX_CHANCE = 0.02  # and the share of them that may be as much alike as the seasons are
 ROUNDING_SHARE = 1e-9  # of the largest value, below which what is left of a series is rounding
@@ -26,6 +27,7 @@ def find_seasons(y: Array, usual: Sequence[int] = ()) -> tuple[int, int]:
     The second season is looked for in what the first one leaves, among its multiples if no calendar suggests one.
     """
     y = filled(y)
+    y = y / (np.abs(y).max(initial=0.0) or 1.0)  # squares of very large or small values would be lost
     first = next((m for m in usual if is_seasonal(y, m)), 1)
     if first == 1:
         first = _highest_peak(y, lambda lags: lags > 1)
@@ -71,14 +73,17 @@ def _repeats(rest: Array, m: int, y: Array) -> bool:
     A strong season of few repetitions has correlations at all lags, by which `_correlates` finds it late.
     """
     seasons = len(rest) // m
-    if m ** (seasons - 1) < MIN_ROTATIONS or np.abs(rest).max() <= ROUNDING_SHARE * np.abs(y).max():
+    if (
+        seasons > MAX_FEW_SEASONS
+        or m ** (seasons - 1) < MIN_ROTATIONS
+        or np.abs(rest).max() <= ROUNDING_SHARE * np.abs(y).max()
+    ):
         return False
     rows = rest[len(rest) - seasons * m :].reshape(seasons, m)
-    turns = np.random.default_rng(0).integers(m, size=(ROTATIONS, seasons, 1))
-    turns[:, 0] = 0
-    turns = turns[turns.any(axis=(1, 2))]
-    turned = np.take_along_axis(rows[None], (np.arange(m) + turns) % m, axis=2)
-    alike = (turned.sum(axis=1) ** 2).sum(axis=1) >= (rows.sum(axis=0) ** 2).sum()
+    turns = np.random.default_rng(0).integers(m, size=(ROTATIONS, seasons - 1))
+    turns = turns[turns.any(axis=1)]
+    total = rows[0] + sum(row[(np.arange(m) + turn[:, None]) % m] for row, turn in zip(rows[1:], turns.T, strict=True))
+    alike = (total**2).sum(axis=1) >= (rows.sum(axis=0) ** 2).sum()
     return bool(alike.sum() < MAX_CHANCE * ROTATIONS)
 
 

@@ -118,7 +118,7 @@ def ratio(a: Array, b: Array) -> Array:
 
 
 class _Chunk(NamedTuple):
-    """What the readout sees of some frames: H_c = [scale H, X, 1], the targets T and their weights (None: 1)."""
+    """The rows H_c = [scale H, X, 1] of some frames, their targets T and their weights (None: 1)."""
 
     H: Array
     scale: float
