@@ -1,6 +1,7 @@
 """Table 1 on synthetic speech and on AN4, with the settings of benchmarks/frozen/table1.toml.
 
     python benchmarks/paper_table.py synthetic
+    python benchmarks/paper_table.py synthetic_phones
     python benchmarks/paper_table.py an4 --data an4_states.npz [--units 100,500] [--seeds 1]
     python benchmarks/paper_table.py paper --data an4_states.npz --units 10000
     python benchmarks/paper_table.py printed --data an4_states.npz
@@ -21,21 +22,21 @@ from pathlib import Path
 
 import an4
 import protocol
-from echolearn import ESNClassifier
+from echolearn import DeepESNClassifier, ESNClassifier
 from echolearn.fitting.parameters import flat_settings
 from results import FOLDER, machine, replace_file, versions
 
 ROOT = Path(__file__).resolve().parents[1]
 FROZEN = ROOT / "benchmarks" / "frozen" / "table1.toml"
-OF_CORPUS = ("synthetic", "digest", "frames", "states", "speakers", "notes")  # what all rows of a file share
+OF_CORPUS = ("synthetic", "level", "digest", "frames", "states", "speakers", "notes")  # what all rows of a file share
 
 
 def read_plan(name):
-    """Return the corpus, frames, columns, further options and rows that table1.toml gives a name."""
+    """Return the corpus, frames, level, columns, further options and rows that table1.toml gives a name."""
     plans = tomllib.loads(FROZEN.read_text(encoding="utf-8"))
     if name not in plans:
         raise SystemExit(f"{name}: expected one of {', '.join(plans)}")
-    return {"columns": "all", "frames": None, "options": [], **plans[name]}
+    return {"columns": "all", "frames": None, "level": "state", "options": [], **plans[name]}
 
 
 def require_settled(plan, data):
@@ -52,12 +53,13 @@ def command_of(plan, row, seeds, data=None):
     words = ["table1", "--corpus", f"features:{data}" if features else plan["corpus"]]
     words += [] if plan["frames"] is None else ["--frames", str(plan["frames"])]
     words += ["--units", str(row["units"]), "--epochs", str(row["epochs"]), "--seeds", str(seeds)]
-    return [*words, "--columns", plan["columns"], *plan["options"]]
+    level = [] if plan["level"] == "state" else ["--level", plan["level"]]
+    return [*words, "--columns", plan["columns"], *level, *plan["options"]]
 
 
 def defaults():
-    """Return our defaults and the settings of the paper, as text."""
-    kinds = {"ours": ESNClassifier(), "paper": ESNClassifier.paper(300)}
+    """Return our defaults, those of deep networks and the settings of the paper, as text."""
+    kinds = {"ours": ESNClassifier(), "deep": DeepESNClassifier(), "paper": ESNClassifier.paper(300)}
     return {
         kind: {name: repr(value) for name, value in flat_settings(estimator).items()}
         for kind, estimator in kinds.items()
@@ -79,7 +81,8 @@ def compute(name, plan, row, data, seeds):
 
 def collect(name, plan, row, data):
     """Write the finished cells of a row to the result file; the other rows stay as they are."""
-    path = out_folder(name, row["units"]) / "table1.json"
+    level = "" if plan["level"] == "state" else plan["level"]
+    path = out_folder(name, row["units"]) / level / "table1.json"
     if not path.is_file():
         return
     table = json.loads(path.read_text(encoding="utf-8"))
@@ -118,7 +121,7 @@ def add_row(name, row, table, data):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="which rows of benchmarks/frozen/table1.toml: synthetic, an4, paper or printed")
+    parser.add_argument("name", help="which plan of benchmarks/frozen/table1.toml, such as an4")
     parser.add_argument("--data", help="path of an4_states.npz")
     parser.add_argument("--units", help="only these rows, such as 100,500")
     parser.add_argument("--seeds", type=int, help="at most so many seeds")

@@ -1,6 +1,6 @@
 """The tables of docs/evidence/table1.md, from the result files of paper_table.py."""
 
-from echolearn.paper.table1_report import COLUMNS, error_head, error_rows, error_text, percent
+from echolearn.paper.table1_report import COLUMNS, LEVELS, error_head, error_rows, error_text, percent
 from paper_table import defaults, read_plan
 from results import FORMER
 from table_text import load, markdown, table
@@ -52,9 +52,11 @@ def caption(content):
     commits = sorted({str(made["commit"])[:10] for row in content["rows"] for made in row["made_with"]})
     lines = "".join(f"$ {row['command']}\n" for row in content["rows"])
     commands = f"<!-- not executed: it takes hours -->\n```console\n{lines}```\n"
+    level = LEVELS[content.get("level", "state")]
+    counted = "of test frames" if level is LEVELS["state"] else f"of the test part, {level.title}"
     return (
         f"{corpus}: {frames} frames (train / valid / test), {content['states']} states, {content['speakers']} "
-        f"speakers, digest {content['digest']}. Per cent of test frames; mean ± standard deviation "
+        f"speakers, digest {content['digest']}. Per cent {counted}; mean ± standard deviation "
         f"over seeds where there are several. Commits: {', '.join(commits)}.\n\n{commands}"
     )
 
@@ -78,18 +80,20 @@ def missing_note(name, content):
     """Return a sentence on planned rows that are not finished or not begun; "" where all are complete."""
     planned = [row["units"] for row in read_plan(name.removeprefix("table1_"))["rows"]]
     found = {row["units"]: row["complete"] for row in content["rows"]}
-    begun = [f"{units:,}" for units in planned if found.get(units) is False or _lacks_seeds(name, content, units)]
+    begun = [f"{units:,}" for units in planned if found.get(units) is False or _lacks_cells(name, content, units)]
     absent = [f"{units:,}" for units in planned if units not in found]
     notes = [f"Not finished: {', '.join(begun)} units."] if begun else []
     notes += [f"Planned and not run: {', '.join(absent)} units."] if absent else []
     return f"**{' '.join(notes)}**\n\n" if notes else ""
 
 
-def _lacks_seeds(name, content, units):
-    """Return whether a column of a row has fewer seeds than are planned."""
-    seeds = {row["units"]: row["seeds"] for row in read_plan(name.removeprefix("table1_"))["rows"]}
-    entries = [entry for row in content["rows"] if row["units"] == units for entry in row["columns"].values()]
-    return any(len(entry["seeds"]) < seeds[units] for entry in entries)
+def _lacks_cells(name, content, units):
+    """Return whether a row lacks a column, or a column has fewer seeds than are planned."""
+    plan = read_plan(name.removeprefix("table1_"))
+    seeds = {row["units"]: row["seeds"] for row in plan["rows"]}
+    columns = COLUMNS if plan["columns"] == "all" else plan["columns"].split(",")
+    rows = [row["columns"] for row in content["rows"] if row["units"] == units]
+    return any(len(row.get(column, {"seeds": []})["seeds"]) < seeds[units] for row in rows for column in columns)
 
 
 def rendered(name):
@@ -111,6 +115,12 @@ def table1_an4():
 def table1_synthetic():
     """Return Table 1 on synthetic speech."""
     return rendered("table1_synthetic")
+
+
+@table
+def table1_synthetic_phones():
+    """Return what learning and depth give in phones, on synthetic speech."""
+    return rendered("table1_synthetic_phones")
 
 
 @table

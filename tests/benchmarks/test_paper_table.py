@@ -8,7 +8,7 @@ import paper_table
 import paper_tables
 import protocol
 import table_text
-from echolearn.paper.table1 import PAPER_TIMIT
+from echolearn.paper.table1 import COLUMNS, PAPER_TIMIT
 from sampletable import entry, table
 
 
@@ -31,7 +31,7 @@ def run_folder(folder, name, **changes):
 
 
 def test_every_result_file_keeps_to_the_committed_plan():
-    for name in ("synthetic", "an4", "paper", "printed"):
+    for name in ("synthetic", "synthetic_phones", "an4", "paper", "printed"):
         path, plan = paper_table.FOLDER / f"table1_{name}.json", paper_table.read_plan(name)
         planned = {row["units"]: row for row in plan["rows"]}
         for row in json.loads(path.read_text())["rows"] if path.is_file() else []:
@@ -50,6 +50,8 @@ def test_commands_say_all_that_a_row_depends_on():
     assert "--corpus synthetic --frames 35000 --units 100" in " ".join(paper_table.command_of(synthetic, row, 1))
     printed = paper_table.command_of(paper_table.read_plan("printed"), row, 1, "an4_states.npz")
     assert " ".join(printed).endswith("--columns W_m1,W_Wrec_m1,W_Wrec_m3 --targets last --gradient printed")
+    phones = paper_table.command_of(paper_table.read_plan("synthetic_phones"), row, 1)
+    assert " ".join(phones).endswith("--columns esn_ours,ours,esn_deep,deep --level recognition")
     with pytest.raises(SystemExit, match="expected one of synthetic"):
         paper_table.read_plan("timit")
 
@@ -78,6 +80,20 @@ def test_rows_are_added_and_replaced_and_another_corpus_is_refused(folders):
         paper_table.add_row("synthetic", content["rows"][0], {**made, "digest": "d2"}, None)
 
 
+def test_a_plan_of_another_level_writes_down_the_table_of_that_level(folders):
+    plan, row = paper_table.read_plan("synthetic_phones"), {"units": 100, "epochs": 20, "seeds": 3}
+    run_folder(folders, "synthetic_phones")
+    out = folders / "runs" / "table1_synthetic_phones" / "100"
+    (out / "recognition").mkdir()
+    phones = table(digest="d1", made_with=[{"commit": "abc"}], level="recognition")
+    phones["rows"][0]["columns"]["ours"]["test_error"] = 0.07
+    (out / "recognition" / "table1.json").write_text(json.dumps(phones))
+    paper_table.collect("synthetic_phones", plan, row, None)
+    content = json.loads((folders / "table1_synthetic_phones.json").read_text())
+    assert content["rows"][0]["columns"]["ours"]["test_error"] == 0.07
+    assert "Per cent of the test part, phone error of recognition" in paper_tables.rendered("table1_synthetic_phones")
+
+
 def test_tables_show_errors_gains_seeds_and_commits(folders):
     several = entry(0.3, test_error_deviation=0.01, seeds=[0, 1, 2], processor_seconds=41.6)
     made = table()
@@ -93,9 +109,13 @@ def test_tables_show_errors_gains_seeds_and_commits(folders):
     assert text.startswith("**Not finished: 100 units. Planned and not run: 500, 1,000, 2,000 units.**")
     content = table_text.load("table1_synthetic")
     row, seeds = content["rows"][0], {"seeds": [0, 1, 2]}
-    whole = {**row, "columns": {name: {**column, **seeds} for name, column in row["columns"].items()}}
+    whole = {**row, "columns": {key: {**row["columns"]["ours"], **seeds} for key in COLUMNS}}
     rows = [{**whole, "units": units} for units in (100, 500, 1_000, 2_000)]
     assert paper_tables.missing_note("table1_synthetic", {"rows": rows}) == ""
+    of_three = [{**one, "columns": {k: v for k, v in one["columns"].items() if k != "deep"}} for one in rows[:3]]
+    assert "Not finished: 100, 500, 1,000 units" in paper_tables.missing_note(
+        "table1_synthetic", {"rows": [*of_three, rows[3]]}
+    )
     rows[1] = {**rows[1], "complete": False}
     assert "Not finished: 500 units" in paper_tables.missing_note("table1_synthetic", {"rows": rows})
     assert paper_tables.rendered("table1_paper").startswith("*Not run yet")

@@ -29,11 +29,31 @@ def test_an_estimate_is_printed_and_nothing_is_fitted(run: Run, corpus: str, tmp
     out = tmp_path / "out"
     full = run("table1", "--full", "--estimate", "--out", out, "--cache", tmp_path / "cache")
     assert full.exit_code == 0, full.output
-    assert "all 50 cells (one seed)" in full.output
+    assert "all 55 cells (one seed)" in full.output
     assert not (tmp_path / "cache").exists()  # no speech is synthesised for it
     own = run("table1", "--estimate", "--corpus", corpus, "--columns", "all", "--seeds", 2, "--out", out)
-    assert "all 40 cells (2 seeds)" in own.output
+    assert "all 44 cells (2 seeds)" in own.output
     assert not out.exists()
+
+
+def test_deep_networks_have_settings_of_their_own_in_the_configuration(
+    run: Run, refused: Refused, corpus: str, tmp_path: Path
+) -> None:
+    config, out = tmp_path / "run.toml", tmp_path / "out"
+    config.write_text("[deep]\nlayers = 2\nepochs = 3\nlearning.batch_size = 2\n")
+    words = ("table1", "--corpus", corpus, "--units", 8, "--columns", "esn_deep,deep", "--out", out)
+    done = run(*words, "--level", "state,phone39,segment,recognition", "--config", config)
+    assert done.exit_code == 0, done.output
+    assert "8 units, deep, learned: 3 epochs" in done.output
+    assert "2 layers of 22" in done.output
+    for folder in (out, out / "phone39", out / "segment", out / "recognition"):
+        table = json.loads((folder / "table1.json").read_text())
+        assert table["settings"]["deep"] == {"layers": 2, "epochs": 3, "learning": {"batch_size": 2}}
+        row = table["rows"][0]
+        assert (row["columns"]["esn_deep"]["epochs"], row["columns"]["deep"]["epochs"]) == (0, 3)
+        assert row["relative_gain_deep"] is not None
+    config.write_text("[deep]\nhidden_units = 7\n")
+    assert "hidden_units" in refused(*words, "--config", config)
 
 
 def test_a_table_begins_with_its_estimate(run: Run, corpus: str, tmp_path: Path) -> None:

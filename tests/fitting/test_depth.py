@@ -5,6 +5,8 @@ from threading import Event
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 import toys
 from echolearn import DeepESNClassifier, DeepESNRegressor
@@ -13,6 +15,7 @@ from echolearn.fitting import depth
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.readout.deep_network import feature_statistics
+from echolearn.readout.softmax import SOFTMAX_STRENGTHS
 from echolearn.sequences.dataset import Dataset
 from echolearn.training.objectives.deep_network import DeepObjective
 from threadpools import thread_pool
@@ -135,11 +138,45 @@ def test_given_held_out_data_are_used_and_patience_ends_the_learning(monkeypatch
     assert {len(data.X) for data in seen} == {2}
 
 
-def test_a_network_without_epochs_is_the_one_drawn(objectives):
-    esn = regressor(epochs=0).fit(X, VALUES)
+@pytest.mark.parametrize(("make", "y"), [(regressor, VALUES), (classifier, LABELS)])
+def test_a_network_without_epochs_is_the_one_drawn(make, y, objectives):
+    esn = make(epochs=0).fit(X, y)
     for name, value in esn.network_.reservoir.weights.items():
         np.testing.assert_array_equal(value, objectives[0].weights[name])
     assert len(esn.history_) == 0
+
+
+def features_of(esn, X):
+    """Return what the readout of a classifier sees."""
+    inputs = [esn.inputs_.encode(x, "float64") for x in X]
+    return esn.network_.rows(esn.network_.features(inputs, "float64"))[0]
+
+
+def logistic(F, y, strength):
+    """Return scikit-learn's model; of two classes it has one column w = 2 V[:, 1], and ||V||² = ||w||² / 2."""
+    return LogisticRegression(C=2 / (strength * len(y)), tol=1e-10, max_iter=10_000).fit(F, y)
+
+
+def test_without_epochs_the_softmax_readout_is_that_of_logistic_regression():
+    esn = classifier(epochs=0, dtype="float64").fit(X, LABELS)
+    readout, y = esn.network_.readout, np.concatenate(LABELS)
+    assert readout.softmax
+    expected = logistic(features_of(esn, X), y, readout.strength).predict_proba(features_of(esn, X[:3]))
+    np.testing.assert_allclose(np.concatenate(esn.predict_proba(X[:3])), expected, atol=2e-3)
+
+
+def test_without_epochs_the_penalty_is_the_first_after_which_the_held_out_error_rises():
+    train, valid = (X[:8], LABELS[:8]), (X[8:], LABELS[8:])
+    esn = classifier(epochs=0, dtype="float64").fit(*train, validation=valid)
+    F = features_of(esn, train[0])
+    scale = float(F.var(axis=0).sum() / (F.shape[1] + 1) / len(F))  # a column of ones does not vary
+    errors = []
+    for strength in SOFTMAX_STRENGTHS:
+        model = logistic(F, np.concatenate(train[1]), strength * scale)
+        P = model.predict_proba(features_of(esn, valid[0]))
+        errors.append(log_loss(np.concatenate(valid[1]), P, labels=model.classes_))
+    first = next((k for k in range(len(errors) - 1) if errors[k + 1] >= errors[k]), len(errors) - 1)
+    assert esn.network_.readout.strength == pytest.approx(SOFTMAX_STRENGTHS[first] * scale, rel=0.2)
 
 
 # ---------------------------------------------------------------- dropout

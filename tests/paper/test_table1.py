@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echolearn import ESNClassifier
+from echolearn import DeepESNClassifier, ESNClassifier
 from echolearn.paper import table1
 from echolearn.paper import table1 as plans
 from echolearn.paper.cells import CellStore
@@ -25,7 +25,7 @@ from smallcorpus import arrays, write
 
 def test_columns_are_those_of_the_paper_and_ours() -> None:
     plan = Plan(targets="last", gradient="printed")
-    given = {c: plan.estimator(Cell(10, c, 7)) for c in COLUMNS if c != "deep"}
+    given = {c: plan.estimator(Cell(10, c, 7)) for c in COLUMNS if COLUMNS[c].kind != "deep"}
     names = ("learn", "learning__lookback", "learning__targets", "learning__gradient", "readout")
     learn = {c: tuple(e.get_params()[name] for name in names) for c, e in given.items()}
     assert learn == {
@@ -40,9 +40,9 @@ def test_columns_are_those_of_the_paper_and_ours() -> None:
         "ours_ensemble": ("both", None, "all", "exact", "softmax"),
     }
     assert {e.random_state for e in given.values()} == {7}
-    assert {(e.spectral_radius, e.ridge, e.learning["step_size"]) for c, e in given.items() if COLUMNS[c].paper} == {
-        (3.9, 1e-8, 0.07)
-    }
+    assert {
+        (e.spectral_radius, e.ridge, e.learning["step_size"]) for c, e in given.items() if COLUMNS[c].kind == "paper"
+    } == {(3.9, 1e-8, 0.07)}
 
 
 def test_only_the_columns_of_ensembles_split_their_units() -> None:
@@ -57,12 +57,22 @@ def test_only_the_columns_of_ensembles_split_their_units() -> None:
 
 def test_a_deep_network_has_about_as_many_weights_as_one_layer_of_the_row() -> None:
     inputs, states = 117, 102
-    for units in (100, 500, 2_000):
-        deep = Plan(ours={"epochs": 4}).estimator(Cell(units, "deep", 3))
-        assert (type(deep).__name__, deep.epochs, deep.random_state, deep.layers) == ("DeepESNClassifier", 4, 3, 6)
-        one_layer = inputs * units + 10 * units + (units + inputs) * states
-        weights = 2 * deep.layers * deep.units**2 + deep.units * (inputs + states)
-        assert 0.8 < weights / one_layer < 1.25
+    for settings, layers in (({"epochs": 4}, 6), ({"epochs": 4, "layers": 3}, 3)):
+        for units in (100, 500, 2_000):
+            deep = Plan(deep=settings).estimator(Cell(units, "deep", 3))
+            assert (type(deep).__name__, deep.epochs, deep.random_state) == ("DeepESNClassifier", 4, 3)
+            assert deep.layers == layers
+            one_layer = inputs * units + 10 * units + (units + inputs) * states
+            weights = 2 * deep.layers * deep.units**2 + deep.units * (inputs + states)
+            assert 0.8 < weights / one_layer < 1.25
+
+
+def test_deep_networks_have_their_defaults_and_the_settings_of_their_own_table() -> None:
+    plan = Plan(ours={"epochs": 9, "leak": 0.3}, deep={"leak": (0.1, 0.5), "learning": {"batch_size": 2}})
+    learned = plan.estimator(Cell(500, "deep", 3))
+    wanted = DeepESNClassifier(96, 6, leak=(0.1, 0.5), learning={"batch_size": 2}, random_state=3)
+    assert learned.get_params(deep=False) == wanted.get_params(deep=False)
+    assert Plan(deep={"units": 10}).estimator(Cell(500, "deep", 3)).units == 10
 
 
 def test_fixed_and_learned_columns_of_ours_differ_in_learning_alone() -> None:
@@ -70,11 +80,15 @@ def test_fixed_and_learned_columns_of_ours_differ_in_learning_alone() -> None:
     for fixed, learned in (("esn_ours", "ours"), ("esn_ours_ensemble", "ours_ensemble")):
         a, b = (plan.estimator(Cell(500, column, 3)).get_params(deep=False) for column in (fixed, learned))
         assert {name for name in a if a[name] != b[name]} == {"learn"}
+    deep = Plan(deep={"epochs": 7})
+    a, b = (deep.estimator(Cell(500, column, 3)).get_params(deep=False) for column in ("esn_deep", "deep"))
+    assert {name: (a[name], b[name]) for name in a if a[name] != b[name]} == {"epochs": (0, 7)}
 
 
 def test_rows_and_columns_by_default() -> None:
     assert plan_of() == Plan()
-    assert plan_of().columns == ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3", "W_Wrec_full", "esn_ours", "ours", "deep")
+    of_paper = ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3", "W_Wrec_full")
+    assert plan_of().columns == (*of_paper, "esn_ours", "ours", "esn_deep", "deep")
     full = plan_of(full=True)
     assert (full.units, full.epochs) == ((100, 500, 2_000, 10_000, 30_000), 40)
     assert full.columns == plan_of(columns=("all",)).columns == tuple(COLUMNS)
@@ -98,6 +112,8 @@ def test_small_networks_come_first() -> None:
         (Plan(paper={"ridge": -1}), "ridge"),
         (Plan(ours={"leak": 7}), "leak"),
         (Plan(columns=("ours_ensemble",), ours={"ensemble": 1}), "ensemble=1"),
+        (Plan(deep={"units": 7}), "even whole number"),
+        (Plan(deep={"leak": 0.5}), "leak"),
     ],
 )
 def test_impossible_plans_are_refused(plan: Plan, word: str) -> None:
@@ -116,8 +132,8 @@ def test_the_full_table_has_the_sizes_and_the_epochs_of_the_paper() -> None:
 def test_epochs_are_those_of_the_plan_in_the_paper_s_learned_columns_alone() -> None:
     epochs = {c: Plan(epochs=7).estimator(Cell(10, c, 0)).epochs for c in COLUMNS}
     ours = ESNClassifier(10).epochs
-    wanted = {c: 7 if column.paper else ours for c, column in COLUMNS.items()}
-    assert epochs == {**wanted, "esn": 40}
+    wanted = {c: 7 if column.kind == "paper" else ours for c, column in COLUMNS.items()}
+    assert epochs == {**wanted, "esn": 40, "esn_deep": 0}
 
 
 # Table 1 of the paper, copied from its page: hidden units; state error in per cent of the fixed network, of W learned
@@ -181,7 +197,7 @@ def test_averages_by_hand() -> None:
     assert one["peak_memory_mb"] is None
 
 
-SMALL = Plan(units=(8, 12), epochs=3, columns=tuple(COLUMNS), ours={"epochs": 3})
+SMALL = Plan(units=(8, 12), epochs=3, columns=tuple(COLUMNS), ours={"epochs": 3}, deep={"layers": 2, "epochs": 3})
 Run = tuple[Path, dict[str, Any]]
 
 
@@ -229,6 +245,7 @@ def test_the_table_has_the_documented_schema(finished: Run) -> None:
             assert entry["frames_per_second"] > 0
             assert entry["peak_memory_mb"] > 1
             assert entry["spectral_radius"] > 0
+            assert entry["weights"] > 100
             assert entry["seeds"] == [0]
     assert {p.name for p in out.iterdir()} == {"cells", "report.html", "table1.csv", "table1.json", "table1.md"}
 
@@ -247,6 +264,29 @@ def test_fixed_and_learned_networks_start_from_the_same_weights(finished: Run) -
     for fixed, learned in (("esn", "W_Wrec_m3"), ("esn_ours", "ours"), ("esn_ours_ensemble", "ours_ensemble")):
         a, b = (store.load_model(f"{c}-8-0").recurrent_weights_ for c in (fixed, learned))
         assert (a.indices == b.indices).all()
+
+
+def test_the_fixed_deep_network_is_the_learned_one_before_its_first_epoch(corpus: Corpus, finished: Run) -> None:
+    fixed, learned = (CellStore(finished[0] / "cells", print).load_model(f"{c}-8-0") for c in ("esn_deep", "deep"))
+    drawn = SMALL.estimator(Cell(8, "deep", 0)).set_params(epochs=0, readout="ridge")
+    names = np.array(corpus.state_names)
+    X, y = corpus.part("train")
+    start = drawn.fit(list(X), [names[labels] for labels in y]).network_.reservoir.weights
+    for name, value in start.items():
+        np.testing.assert_array_equal(fixed.network_.reservoir.weights[name], value)
+    for name in ("W_0", "1/W_in", "2/W_out", "1/alpha", "2/theta"):
+        assert (learned.network_.reservoir.weights[name] != start[name]).any()
+    row = finished[1]["rows"][0]
+    assert row["columns"]["esn_deep"]["weights"] == row["columns"]["deep"]["weights"]
+    assert row["columns"]["esn_deep"]["epochs"] == 0
+    errors = [row["columns"][column]["test_error"] for column in ("esn_deep", "deep")]
+    assert row["relative_gain_deep"] == pytest.approx(1 - errors[1] / errors[0], abs=1e-4)
+
+
+def test_the_epoch_of_a_deep_network_is_chosen_on_the_validation_part(finished: Run) -> None:
+    for units in (8, 12):
+        cell = json.loads((finished[0] / "cells" / f"deep-{units}-0.json").read_text())["cell"]
+        assert cell["valid_error"] == pytest.approx(min(row["valid_error"] for row in cell["history"]), abs=1e-6)
 
 
 def test_the_test_part_is_read_once_and_after_the_fit(
@@ -351,13 +391,14 @@ def test_a_damaged_cell_is_computed_again_and_reported(corpus: Corpus, tmp_path:
         assert without_clocks(first) == without_clocks(second)
 
 
-@pytest.mark.parametrize("column", ["W_Wrec_m3", "ours"])
+@pytest.mark.parametrize("column", ["W_Wrec_m3", "ours", "deep"])
 def test_a_stopped_cell_resumes_after_its_last_epoch(
     corpus: Corpus,
     tmp_path: Path,
     column: str,
 ) -> None:
-    plan = Plan(units=(6,), epochs=4, columns=("esn", column), ours={"epochs": 4})
+    deep = {"layers": 2, "epochs": 4}
+    plan = Plan(units=(6,), epochs=4, columns=("esn", column), ours={"epochs": 4}, deep=deep)
     whole = table1.run(corpus, plan, tmp_path / "whole", Silent())
     with pytest.raises(KeyboardInterrupt):
         table1.run(corpus, plan, tmp_path / "cut", RecordedProgress((column, "epoch", 2)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 from echolearn.display.svg import VARIABLES
 from echolearn.paper import table1, table1_figures
@@ -49,10 +50,11 @@ def page(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_best_network_may_be_a_deep_one(corpus: Corpus, tmp_path: Path) -> None:
-    table1.run(corpus, Plan(units=(8,), ours={"epochs": 2}, columns=("deep",)), tmp_path, Silent())
+    table1.run(corpus, Plan(units=(8,), deep={"epochs": 2}, columns=("deep",)), tmp_path, Silent())
     report = (tmp_path / "report.html").read_text()
     assert "One utterance" in report
-    assert "deep, our defaults" in report
+    assert "(deep, learned)" in report
+    assert "deep, learned, 8 units: " in report
 
 
 def test_the_page_is_self_contained(page: str) -> None:
@@ -165,14 +167,17 @@ def test_what_the_figures_show(corpus: Corpus, drawn: dict[str, Any]) -> None:
     assert [figure.wide for figure in found] == [False, False, True, True, True]
     assert loaded[0] == "ours-100-0"  # the smallest validation error
     assert loaded[1:] == ["esn-100-0", "W_Wrec_m3-100-0", "esn_ours-100-0", "ours-100-0"]  # the largest pairs
-    ticks, (ours, paper) = drawn["errors_by_column"]
-    assert len(ticks) == 4
+    groups, (ours, paper) = drawn["errors_by_column"]
+    assert list(groups.values()) == [("paper", False)] * 2 + [("ours", False)] * 2
     assert (list(ours.y), ours.dashed) == ([0.6, 0.45, 0.4, 0.3], False)
     assert (paper.label, paper.dashed) == ("100, TIMIT (paper)", True)
     np.testing.assert_array_equal(paper.y, [0.755, 0.632, np.nan, np.nan])
     (panels,) = drawn["learning_curves"]
     assert {title: len(curves) for title, curves in panels.items()} == {"100 units": 3}  # "esn" has no epochs
     assert panels["100 units"][0].y == [0.5, 0.4]
+    ends = {curve.label: (curve.dashed, curve.end) for curve in panels["100 units"]}
+    assert ends["W+W_rec m=3"] == (False, None)  # its readout is that of the table
+    assert ends["learned, ours"] == (True, 0.2)  # ends with the readout of the table, lowest of all
     table_shown, phones, _ = drawn["confusions"]
     assert (table_shown.tolist(), list(phones)) == ([[6, 2], [0, 8]], ["aa", "sil"])
     assert ": 87.5 % of the test frames" in found[4].caption
@@ -252,17 +257,33 @@ UTTERANCE = table1_figures.Utterance(
 
 def test_the_same_numbers_give_the_same_picture() -> None:
     curves = [table1_figures.Curve("100", (0.5, 0.4, 0.3, 0.3, 0.3, 0.2, 0.1))]
-    assert table1_figures.errors_by_column("abcdefg", curves) == table1_figures.errors_by_column("abcdefg", curves)
+    groups = dict(zip("abcdefg", "pppppoo", strict=True))
+    assert table1_figures.errors_by_column(groups, curves) == table1_figures.errors_by_column(groups, curves)
+
+
+def test_lines_connect_columns_of_the_same_form_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line from one form to another would show a gain that is not due to learning."""
+    lines: list[list[int]] = []
+
+    def recorded(axes: Any, x: Any, y: Any, **style: Any) -> list[Any]:
+        lines.append(list(x))
+        return plot(axes, x, y, **style)
+
+    plot = Axes.plot
+    monkeypatch.setattr(Axes, "plot", recorded)
+    curve = table1_figures.Curve("100", (0.6, 0.5, 0.4, 0.3, 0.2))
+    table1_figures.errors_by_column({"a": "paper", "b": "paper", "c": "ours", "d": "deep", "e": "deep"}, [curve])
+    assert lines == [[0, 1], [2], [3, 4]]
 
 
 def test_errors_are_written_beside_their_points_and_gaps_are_left_out() -> None:
-    svg = table1_figures.errors_by_column("ab", [table1_figures.Curve("100 units", (0.512, float("nan")))])
+    svg = table1_figures.errors_by_column({"a": 1, "b": 1}, [table1_figures.Curve("100 units", (0.512, float("nan")))])
     assert ">51.2</text>" in svg
     assert "nan" not in svg
 
 
 def test_the_papers_errors_are_dashed_and_carry_no_numbers() -> None:
-    svg = table1_figures.errors_by_column("ab", [table1_figures.Curve("paper", (0.5, 0.4), dashed=True)])
+    svg = table1_figures.errors_by_column({"a": 1, "b": 1}, [table1_figures.Curve("paper", (0.5, 0.4), dashed=True)])
     assert "stroke-dasharray" in svg
     assert ">50.0</text>" not in svg
 

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,8 +82,49 @@ def test_the_headline_states_a_loss_as_a_loss() -> None:
     assert report.headline(worse).endswith("10.0 % above the same network with fixed weights.")
 
 
+def deep_table() -> dict[str, Any]:
+    """Return a table with deep networks, of which one row has cells of an earlier version, without weights."""
+    found = table(settings={**table()["settings"], "deep": {}})
+    (row,) = found["rows"]
+    row["columns"] |= {"esn_deep": entry(0.5, weights=34_500.0), "deep": entry(0.2, weights=34_500.0)}
+    row["columns"]["ours"]["weights"] = 46_000.0
+    row["relative_gain_deep"] = 0.6
+    found["rows"].append({**row, "units": 500, "columns": {"deep": entry(0.1)}, "relative_gain": None})
+    return found
+
+
+def test_deep_networks_have_a_column_a_gain_and_a_sentence_on_their_size() -> None:
+    deep = deep_table()
+    assert report.error_head(deep)[-5:] == ["fixed, deep", "learned, deep", "gain, m=3", "gain, ours", "gain, deep"]
+    assert report.error_rows(deep)[0][-5:] == ["50.0", "20.0", "25.0", "25.0", "60.0"]
+    assert report.headline(deep).endswith("the same network with fixed weights; deep networks reach 20.0 %.")
+    size = (
+        " Deep networks have about as many weights as one layer of the row's units; in the row of 100 units: 6 layers "
+        "of 44 (34,500 weights against 46,000 weights); of 500 units: 6 layers of 96."
+    )
+    assert report.deep_summary(deep) == size
+    assert size in report.markdown(deep)
+    assert size in report.plain_text(deep)
+    assert size.replace("'", "&#x27;") in table_page(deep, [])
+    assert report.deep_summary(table()) == ""
+    lines = list(csv.DictReader(io.StringIO(report.comma_separated(deep))))
+    assert [line["weights"] for line in lines if line["column"] == "deep"] == ["34500.0", ""]
+
+
+def test_on_a_narrow_screen_every_cell_carries_the_name_of_its_column() -> None:
+    """There the table is folded: its head is hidden, and each cell is a line with its name."""
+    page = table_page(deep_table(), [])
+    first = page[page.index("<table class='main fold'>") : page.index("</table>")]
+    cells = re.findall(r"<td[^>]*>", first)
+    assert all("data-label=" in cell for cell in cells)
+    labels = [re.search("data-label='([^']*)'", cell)[1] for cell in cells]  # type: ignore[index]
+    assert labels == 2 * ["hidden units", *report.error_head(deep_table())[1:]]
+    assert ".fold td::before { content: attr(data-label)" in page
+
+
 def test_ensembles_have_a_gain_of_their_own_where_they_are_shown() -> None:
     pairs = table()
+    assert "gain, ensemble" not in report.error_head(pairs)
     assert report.error_head(pairs)[-2:] == ["gain, m=3", "gain, ours"]
     pairs["rows"][0]["columns"] |= {"esn_ours_ensemble": entry(0.5), "ours_ensemble": entry(0.2)}
     pairs["rows"][0]["relative_gain_ours_ensemble"] = 0.6
@@ -93,7 +135,7 @@ def test_ensembles_have_a_gain_of_their_own_where_they_are_shown() -> None:
 def test_the_page_has_the_errors_the_gains_and_the_paper() -> None:
     page = table_page(table(), [])
     assert ">60.0</td>" in page
-    assert "<td class=gain>−25.0 %</td>" in page
+    assert "<td class=gain data-label='gain, m=3'>−25.0 %</td>" in page
     assert ">75.5</td>" in page
 
 

@@ -113,4 +113,6 @@ def test_its_line_says_what_it_is():
     assert "2 networks" in repr(several)
     assert "one answer per sequence" in repr(several)
     assert "8 units" in repr(one.reservoir)
+    each = 3 * 8 + 8 + 2 * (8 * 8 + 4 + 4 + 8 + 8 * 8 + 8) + 8 + 8 * 2  # W_0, b_0, layers, c, V
+    assert (one.size, several.size) == (each + 2, 2 * each + 2)
     assert replace(one, per_step=False).view.washout == 0

@@ -33,6 +33,7 @@ def table(**changes: Any) -> dict[str, Any]:
     }
     return {
         "corpus": "synthetic",
+        "level": "state",
         "synthetic": True,
         "frames": {"train": 40_000, "valid": 6_000, "test": 6_100},
         "states": 156,

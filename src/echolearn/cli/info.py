@@ -123,7 +123,8 @@ def _deep_lines(network: DeepNetwork, history: History) -> list[str]:
     alphas = [v for stack in network.stacks for name, v in stack.weights.items() if name.endswith("/alpha")]
     leaks = 1 - decay(np.concatenate(alphas))
     kind = "softmax" if network.readout.softmax else f"ridge regression, ridge {network.readout.ridge:.3g}"
-    lines = [f"learned: all weights; readout: {kind}; leak {leaks.min():.3g} to {leaks.max():.3g}"]
+    learned = "all weights" if history else LEARNED["none"]
+    lines = [f"learned: {learned}; readout: {kind}; leak {leaks.min():.3g} to {leaks.max():.3g}"]
     return [*lines, f"{counted(len(history), 'epoch')} in {clock(history[-1]['seconds'])}"] if history else lines
 
 

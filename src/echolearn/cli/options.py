@@ -18,7 +18,7 @@ Decorator = Callable[[Command], Command]
 FORCE = "force"  # the key in a context's meta of whether --force was given
 
 # The tables of estimator settings that the configuration file of a command may have.
-CONFIG_TABLES = {"train": ("estimator",), "tune": ("estimator",), "phones": ("estimator",), "table1": ("paper", "ours")}
+CONFIG_TABLES = {**dict.fromkeys(("train", "tune", "phones"), ("estimator",)), "table1": ("paper", "ours", "deep")}
 
 
 class CorpusOptions(TypedDict):

@@ -71,6 +71,7 @@ def table1(
     from echolearn.cli.progress import stderr
     from echolearn.cli.run_progress import TABLE1_WORDING, RunLines
     from echolearn.cluster.connection import use_engine
+    from echolearn.estimators import DeepESNClassifier
     from echolearn.paper import table1 as experiment
     from echolearn.paper.estimate import CorpusSize
     from echolearn.paper.table1_report import plain_text
@@ -79,7 +80,8 @@ def table1(
         corpus_settings["frames"] = experiment.FULL_FRAMES if full else experiment.DEMO_FRAMES
     named = experiment.plan_of(units, epochs, columns, full=full)
     paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
-    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, paper=paper, ours=ours)
+    deep = table_settings(ctx, "deep", DeepESNClassifier)
+    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, paper=paper, ours=ours, deep=deep)
     plans = [replace(plan, level=one).check() for one in level]
     frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
     if estimate and frames is not None:  # the size of synthetic speech is known before it is made

@@ -60,7 +60,8 @@ class DeepESNClassifier(StepClassifier):
     ridge : float, list of float, or "auto", default="auto"
         The penalty of a ridge readout: a number, or numbers to choose from by generalised cross-validation.
     epochs : int, default=None
-        Passes over the training data. None: enough for 2,000 updates, at least 5 and at most 40.
+        Passes over the training data. None: enough for 2,000 updates, at least 5 and at most 40. 0: the layers stay as
+        drawn, and the readout alone is fitted.
     augment : callable, default=None
         A function of a sequence (n_steps, n_features) and a `numpy.random.Generator` that returns a changed sequence of
         the same shape. It is called anew for every sequence in every epoch.
@@ -264,7 +265,8 @@ class DeepESNRegressor(StepRegressor):
     ridge : float, list of float, or "auto", default="auto"
         The penalty of the readout: a number, or numbers to choose from by generalised cross-validation.
     epochs : int, default=None
-        Passes over the training data. None: enough for 2,000 updates, at least 5 and at most 40.
+        Passes over the training data. None: enough for 2,000 updates, at least 5 and at most 40. 0: the layers stay as
+        drawn, and the readout alone is fitted.
     augment : callable, default=None
         A function of a sequence and a generator, as for `DeepESNClassifier`.
     learning : dict, default=None

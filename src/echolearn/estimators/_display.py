@@ -63,9 +63,9 @@ def network_facts(network: Network | DeepNetwork, history: History, learn: objec
     if isinstance(network, DeepNetwork):
         stack, readout = network.reservoir, network.readout
         sizes = [counted(stack.layers, "layer"), counted(stack.units, "unit"), counted(stack.n_in, "input")]
-        count = sum(value.size for one in network.stacks for value in one.weights.values()) + readout.U.size
         kind = "softmax" if readout.softmax else f"ridge regression, ridge {readout.ridge:.3g}"
-        facts = [("size", ", ".join(sizes)), ("weights", f"{count:,}"), ("learned", "all weights"), ("readout", kind)]
+        learned = "all weights" if history else "the readout only"
+        facts = [("size", ", ".join(sizes)), ("weights", f"{network.size:,}"), ("learned", learned), ("readout", kind)]
         return [*facts, *history_facts(history)]
     reservoir, readout = network.reservoir, network.readout
     sizes = [counted(reservoir.N, "hidden unit"), counted(reservoir.n_in, "input")]

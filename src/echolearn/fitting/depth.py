@@ -27,10 +27,10 @@ from echolearn.fitting.settings import check_deep, ridge_choice
 from echolearn.fitting.stages import Callback
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.layout import Facts
-from echolearn.readout.deep_network import DeepNetwork, feature_statistics
+from echolearn.readout.deep_network import DeepNetwork, feature_statistics, softmax_readout
 from echolearn.readout.network import Loss, Readout, sum_of_errors
 from echolearn.readout.ridge import solve
-from echolearn.readout.solver import chosen_ridge
+from echolearn.readout.solver import ExactFit, chosen_ridge
 from echolearn.reservoir._deep_reservoir import DeepReservoir
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.split import MIN_SEQUENCES_TO_HOLD_OUT, Split, cut_into_windows, hold_out
@@ -280,11 +280,14 @@ def _network(fits: Sequence[DeepFit], params: Parameters, split: Split) -> DeepN
     U = np.vstack([*(fit.V[:-1] / count for fit in fits), np.mean([fit.V[-1:] for fit in fits], axis=0)])
     softmax = params.get("readout") == "softmax" and train.classes is not None
     network = DeepNetwork(tuple(fit.stack for fit in fits), Readout(U, softmax, 0.0), train.per_step)
-    if softmax:
+    if softmax and params["epochs"] != 0:
         return network
-    s = feature_statistics(network, split.whole)
+    s = feature_statistics(network, train if softmax else split.whole)
     mu = chosen_ridge(s, ridge_choice(params["ridge"]))
-    return replace(network, readout=Readout(solve(s, mu, intercept=True), False, mu, statistics=s))
+    fit = ExactFit(solve(s, mu, intercept=True), mu, s)
+    if softmax:  # the layers are fixed
+        return replace(network, readout=softmax_readout(network, fit, train, split.held_out))
+    return replace(network, readout=Readout(fit.U, False, mu, statistics=s))
 
 
 def _outcome(network: DeepNetwork, split: Split) -> Outcome | None:

@@ -22,7 +22,9 @@ from echolearn.training.cost_model import Rates
 
 # Synthetic speech before it is made: frames of an utterance on average and at most, features of a frame, states.
 SYNTHETIC_FRAMES, SYNTHETIC_LONGEST, SYNTHETIC_INPUTS, SYNTHETIC_STATES = 315, 600, 117, 160
-DEEP_WORK = 2.5  # of a step of a deep network, in units of its matrix products
+# Of a deep network: work of a step in units of its matrix products, and of a unit in units of one layer's; seconds of
+# an update besides; passes over the features in which the softmax readout of fixed layers is found.
+DEEP_PRODUCTS, DEEP_UNITS, UPDATE_SECONDS, READOUT_PASSES = 1.5, 2, 3e-3, 1_000
 INTERPRETER_BYTES = 250e6  # of Python with the libraries and compiled loops
 
 
@@ -72,13 +74,18 @@ def cost_of_cell(estimator: StateClassifier, size: CorpusSize, rates: Rates) -> 
 
 
 def _cost_of_deep(estimator: DeepESNClassifier, size: CorpusSize, rates: Rates) -> Cost:
-    """Return the cost of a deep network: six products of each layer in every frame, and what is between them."""
+    """Return the cost of a deep network: six products of each layer in every frame, and what is between them; of fixed
+    layers, that of its readout, whose features and probabilities are kept."""
     units, layers, data = estimator.units, estimator.layers, size.data
     products = 6 * layers * units**2 + 2 * units * data.n_in + 3 * units * data.n_out
     epochs, frames = planned_epochs(estimator, len(data.lengths)), int(data.lengths.sum())
-    seconds = DEEP_WORK * 2 * products * rates.flop * frames * epochs * estimator.ensemble / thread_count()
-    features = 8 * data.n_in * sum(size.frames.values())
-    return Cost(seconds, INTERPRETER_BYTES + features + 40 * layers * units * units * estimator.ensemble)
+    step = DEEP_PRODUCTS * 2 * products * rates.flop + DEEP_UNITS * layers * units * rates.unit
+    seconds = epochs * (frames * step + UPDATE_SECONDS * len(data.lengths) / flat_settings(estimator)["batch_size"])
+    nbytes = INTERPRETER_BYTES + 8 * data.n_in * sum(size.frames.values()) + 40 * layers * units**2 * estimator.ensemble
+    if not epochs:
+        seconds = READOUT_PASSES * 4 * units * data.n_out * rates.flop * frames
+        nbytes += 4 * frames * (units + data.n_out)
+    return Cost(seconds * estimator.ensemble / thread_count(), nbytes)
 
 
 def memory_text(cost: Cost) -> str:

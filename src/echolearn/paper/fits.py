@@ -58,6 +58,7 @@ class FitResult(MeasuredFit):
     confusion: list[list[int]]
     frames_per_second: float
     spectral_radius: float
+    weights: NotRequired[int]
 
 
 def planned_epochs(estimator: StateClassifier | ESNRegressor | DeepESNRegressor, sequences: int) -> int:
@@ -90,6 +91,7 @@ def with_errors(estimator: StateClassifier, parts: CorpusParts, fit: MeasuredFit
         "confusion": confusion_counts(spoken, recognised, parts.phones).tolist(),
         "frames_per_second": round(frames * max(1, fit["epochs"]) / fit["seconds"], 1),
         "spectral_radius": _spectral_radius(estimator),
+        "weights": estimator.network_.size,
         "epochs": round(fit["epochs"] / networks),  # of each network of an ensemble
     }
 

@@ -29,6 +29,7 @@ from echolearn.paper.table1_report import (
     Row,
     Table,
     aligned,
+    deep_shape,
     table_page,
     write_tables,
 )
@@ -37,7 +38,7 @@ from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.training import cost_model
 from echolearn.training.cost_model import Rates
 
-Settings = Mapping[str, Any]  # parameters of ESNClassifier
+Settings = Mapping[str, Any]  # parameters of ESNClassifier or DeepESNClassifier
 # Of each finished cell its fit, and the same at the level of the plan.
 Done = Mapping[Cell, tuple[FitResult, FitResult]]
 
@@ -50,9 +51,6 @@ FULL_EPOCHS = 40
 # 1 x 300 beat 3 x 100. There are two networks at least, as one would be the column of single networks again.
 ENSEMBLE_UNITS = 250
 MIN_ENSEMBLE = 2
-# Pairs of units in each of six layers that have about as many weights as one layer of N units and its readout, in units
-# of sqrt(N): 96 units for N = 500.
-HALF_DEEP_UNITS = 2.15
 SCORE_VERSION = 1  # raised when a level counts otherwise, so that kept scores are computed again
 
 
@@ -72,16 +70,17 @@ class Plan:
     columns: tuple[str, ...] = SINGLE_COLUMNS  # of COLUMNS
     level: str = "state"  # at which errors are counted, of LEVELS
     paper: Settings = field(default_factory=dict)  # replace the paper's in its columns
-    # replace our defaults; `ensemble` in the columns of ensembles only, and `epochs` alone in the deep column
-    ours: Settings = field(default_factory=dict)
+    ours: Settings = field(default_factory=dict)  # replace our defaults; `ensemble` in the columns of ensembles only
+    deep: Settings = field(default_factory=dict)  # replace the defaults of deep networks
 
     def estimator(self, cell: Cell) -> StateClassifier:
         column = COLUMNS[cell.column]
-        if column.deep:
-            units = 2 * max(1, round(HALF_DEEP_UNITS * cell.units**0.5))
-            return DeepESNClassifier(units, epochs=self.ours.get("epochs"), random_state=cell.seed)
         changes: dict[str, Any] = {"random_state": cell.seed, **column.changes}
-        if not column.paper:
+        if column.kind == "deep":
+            layers, units = deep_shape(cell.units, self.deep)
+            shape = {"units": units, "layers": layers}
+            return DeepESNClassifier(**merged_settings(changes, self.deep, shape, column.changes))
+        if column.kind == "ours":
             networks = {"ensemble": max(MIN_ENSEMBLE, round(cell.units / ENSEMBLE_UNITS))}
             changes = merged_settings(changes, networks, self.ours, column.changes)
             return ESNClassifier(cell.units, **(changes if column.ensemble else {**changes, "ensemble": 1}))
@@ -152,7 +151,7 @@ def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> s
 
 
 AVERAGED = ("test_error", "valid_error", "seconds", "processor_seconds", "frames_per_second", "peak_memory_mb",
-            "spectral_radius", "epochs")  # fmt: skip
+            "weights", "spectral_radius", "epochs")  # fmt: skip
 
 
 def _paper_row(units: int, errors: tuple[float, float, float, float], gain: float) -> PaperRow:

@@ -28,7 +28,6 @@ Results = Mapping[str, FitResult]  # by the name of the cell, "column-units-seed
 LoadModel = Callable[[str], StateClassifier]  # the network of a cell, by the same name
 
 FRAMES_PER_SECOND = 100
-PAPER_COLUMNS = 5  # of Table 1, before our own
 SHORT_PHONE_FRAMES = 9  # the name of a shorter phone may run into its neighbour's
 MAX_SPECTRUM_UNITS = 2_000  # the eigenvalues of a larger W_rec take too long
 SHOWN_STATES = 100
@@ -66,10 +65,9 @@ def _errors(table: Table) -> Figure:
         if any(paper["units"] == row["units"] for row in table["rows"]):
             y = [paper["test_error"].get(c, np.nan) for c in columns]
             curves.append(Curve(f"{paper['units']:,}, TIMIT (paper)", y, dashed=True))
-    svg = errors_by_column([COLUMNS[c].short for c in columns], curves)
+    svg = errors_by_column({COLUMNS[c].short: (COLUMNS[c].kind, COLUMNS[c].ensemble) for c in columns}, curves)
     caption = (
-        "Test error by what is learned. The columns after the fifth have our readout: compare each learned "
-        "one with the fixed one before it. "
+        "Test error by what is learned. Lines connect networks of the same form and readout. "
         "Dashed: the paper's errors, on another corpus (TIMIT); compare only the shape."
     )
     return Figure("What learning gains", caption, svg)
@@ -81,17 +79,17 @@ def _learning_curves(table: Table, results: Results) -> Figure | None:
         curves = []
         for column in (c for c in row["columns"] if not COLUMNS[c].ensemble):  # theirs are those of several networks
             result = results.get(f"{column}-{row['units']}-0")
-            history = result["history"] if result else []
-            if history and "valid_error" in history[0]:
-                y = [r["valid_error"] for r in history]
-                curves.append(Curve(COLUMNS[column].head, y))
+            if result and result["history"] and "valid_error" in result["history"][0]:
+                y, other = [r["valid_error"] for r in result["history"]], COLUMNS[column].kind == "ours"
+                curves.append(Curve(COLUMNS[column].head, y, other, result["valid_error"] if other else None))
         if curves:
             panels[f"{row['units']:,} units"] = curves
     if not panels:
         return None
     caption = (
-        "Validation error with a ridge readout after every epoch (first seed). The paper's columns take one step per "
-        "epoch, ours one per mini-batch; ours ends with the softmax readout of the table, which is not in this curve."
+        "Validation error after every epoch, with the readout of the table (first seed). Dashed: one layer of ours "
+        "learns with a ridge readout; the dot is its error with the softmax readout of the table, which follows. The "
+        "paper's columns take one step per epoch, the others one per mini-batch."
     )
     return Figure("Learning curves", caption, learning_curves(panels))
 
@@ -133,7 +131,7 @@ def _utterance(corpus: Corpus, table: Table, results: Results, load_model: LoadM
     k = typical_utterance(corpus, network, results[name]["test_error"])
     shown = _shown_utterance(corpus, k, network)
     column, units, _ = name.split("-")
-    all_units = "all" if COLUMNS[column].deep else f"the {int(units):,}"  # the row's units are those of one layer
+    all_units = "all" if COLUMNS[column].kind == "deep" else f"the {int(units):,}"  # the row's are those of one layer
     kind = "Synthetic speech" if table["synthetic"] else "Speech"
     caption = (
         f"{kind}, test utterance {corpus.utterances[k]} (its error is close to that of the test part). From the top: "
@@ -227,11 +225,12 @@ def _confusions(corpus: Corpus, results: Results) -> Figure:
 
 @dataclass(frozen=True)
 class Curve:
-    """A labelled line; NaN in `y` leaves a gap."""
+    """A labelled line; NaN in `y` leaves a gap. end: a value after the last one, which is drawn as a dot."""
 
     label: str
     y: Sequence[float]
     dashed: bool = False
+    end: float | None = None
 
 
 @dataclass(frozen=True)
@@ -257,12 +256,15 @@ class Utterance(ShownUtterance):
     states: Array
 
 
-def errors_by_column(ticks: Sequence[str], curves: Sequence[Curve]) -> str:
-    with styled_figure("errors", (6.6, 3.9)) as figure:
+def errors_by_column(groups: Mapping[str, object], curves: Sequence[Curve]) -> str:
+    """Draw errors over columns; groups: of each column by its name, those that a line connects."""
+    ticks, of_column = list(groups), list(groups.values())
+    parts = [[k for k, own in enumerate(of_column) if own == group] for group in dict.fromkeys(of_column)]
+    with styled_figure("errors", (max(6.6, 0.75 * len(ticks)), 3.9)) as figure:
         axes = figure.subplots()
         for k, curve in enumerate(curves):
             colour = MUTED if curve.dashed else SERIES[k % len(SERIES)]
-            _error_curve(axes, curve, colour, label_above=k == 0)
+            _error_curve(axes, curve, colour, parts, label_above=k == 0)
         axes.set_xticks(range(len(ticks)), ticks)
         percent_axis(axes.yaxis)
         axes.set_xlim(-0.4, len(ticks) - 0.6)
@@ -272,12 +274,13 @@ def errors_by_column(ticks: Sequence[str], curves: Sequence[Curve]) -> str:
         return to_svg(figure, "errors")
 
 
-def _error_curve(axes: Axes, curve: Curve, colour: str, *, label_above: bool) -> None:
+def _error_curve(axes: Axes, curve: Curve, colour: str, parts: Sequence[list[int]], *, label_above: bool) -> None:
     y = np.asarray(curve.y, float)
     x = np.arange(len(y))
     line, width, marker = ("--", 1.2, 3) if curve.dashed else ("-", 2, 6)
     # The readouts differ: a line from the paper's columns to ours would show a gain that is not due to learning.
-    for part, label in ((slice(PAPER_COLUMNS), curve.label), (slice(PAPER_COLUMNS, None), None)):
+    for k, part in enumerate(parts):
+        label = None if k else curve.label
         axes.plot(x[part], y[part], color=colour, label=label, ls=line, lw=width, marker="o", ms=marker)
     if curve.dashed:
         return
@@ -295,7 +298,10 @@ def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
         grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)
         for axes, (title, curves) in zip(grid[0], panels.items(), strict=True):
             for k, curve in enumerate(curves):
-                axes.plot(np.arange(1, len(curve.y) + 1), curve.y, color=SERIES[k], label=curve.label)
+                style, last = "--" if curve.dashed else "-", len(curve.y)
+                axes.plot(np.arange(1, last + 1), curve.y, color=SERIES[k], label=curve.label, ls=style)
+                if curve.end is not None:
+                    axes.plot([last, last + 1], [curve.y[-1], curve.end], color=SERIES[k], marker="o", markevery=[1])
             axes.set(title=title, xlabel="epoch")
             axes.yaxis.set_major_locator(MaxNLocator(6, integer=False, steps=[1, 2, 5, 10]))
             percent_axis(axes.yaxis)

@@ -32,6 +32,7 @@ class Entry(TypedDict):
     peak_memory_mb: float | None
     spectral_radius: float
     epochs: float
+    weights: NotRequired[float]
     seeds: list[int]
 
 
@@ -42,6 +43,7 @@ class Row(TypedDict):
     columns: dict[str, Entry]
     relative_gain: float | None
     relative_gain_ours: float | None
+    relative_gain_deep: NotRequired[float | None]
     relative_gain_ours_ensemble: NotRequired[float | None]
 
 
@@ -93,16 +95,15 @@ LEVELS: dict[str, Level] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name in two lines for the table's head, and one for text. It has the paper's settings or, without
-    `paper`, our defaults, with `changes`; an ensemble is one of networks that answer by their mean; a deep network has
-    about as many weights as one layer of the row's units."""
+    """A column: its name in two lines for the table's head, and one for text. It has the paper's settings, our
+    defaults, or those of deep networks ("paper", "ours", "deep"), with `changes`; an ensemble is one of networks that
+    answer by their mean."""
 
     short: str
     long: str
-    paper: bool
+    kind: str
     changes: Mapping[str, Any]
     ensemble: bool = False
-    deep: bool = False
 
     @property
     def head(self) -> str:
@@ -117,16 +118,17 @@ def _learned(learn: str, lookback: int | None) -> Mapping[str, Any]:
 
 
 COLUMNS: dict[str, Column] = {
-    "esn": Column("fixed\nESN", "fixed ESN", True, FIXED),
-    "W_m1": Column("W\nm=1", "W learned, m=1", True, _learned("input", 1)),
-    "W_Wrec_m1": Column("W+W_rec\nm=1", "W and W_rec learned, m=1", True, _learned("both", 1)),
-    "W_Wrec_m3": Column("W+W_rec\nm=3", "W and W_rec learned, m=3", True, _learned("both", 3)),
-    "W_Wrec_full": Column("W+W_rec\nwhole", "W and W_rec learned, whole sequence", True, _learned("both", None)),
-    "esn_ours": Column("fixed,\nours", "fixed, our defaults", False, FIXED),
-    "ours": Column("learned,\nours", "learned, our defaults", False, {}),
-    "deep": Column("deep,\nours", "deep, our defaults", False, {}, deep=True),
-    "esn_ours_ensemble": Column("fixed,\nensemble", "ensemble, fixed, our defaults", False, FIXED, ensemble=True),
-    "ours_ensemble": Column("learned,\nensemble", "ensemble, learned, our defaults", False, {}, ensemble=True),
+    "esn": Column("fixed\nESN", "fixed ESN", "paper", FIXED),
+    "W_m1": Column("W\nm=1", "W learned, m=1", "paper", _learned("input", 1)),
+    "W_Wrec_m1": Column("W+W_rec\nm=1", "W and W_rec learned, m=1", "paper", _learned("both", 1)),
+    "W_Wrec_m3": Column("W+W_rec\nm=3", "W and W_rec learned, m=3", "paper", _learned("both", 3)),
+    "W_Wrec_full": Column("W+W_rec\nwhole", "W and W_rec learned, whole sequence", "paper", _learned("both", None)),
+    "esn_ours": Column("fixed,\nours", "fixed, our defaults", "ours", FIXED),
+    "ours": Column("learned,\nours", "learned, our defaults", "ours", {}),
+    "esn_deep": Column("fixed,\ndeep", "deep, fixed layers", "deep", {"epochs": 0}),
+    "deep": Column("learned,\ndeep", "deep, learned", "deep", {}),
+    "esn_ours_ensemble": Column("fixed,\nensemble", "ensemble, fixed, our defaults", "ours", FIXED, ensemble=True),
+    "ours_ensemble": Column("learned,\nensemble", "ensemble, learned, our defaults", "ours", {}, ensemble=True),
 }
 
 
@@ -134,18 +136,31 @@ COLUMNS: dict[str, Column] = {
 GAINS = {
     "relative_gain": ("esn", "W_Wrec_m3", "gain,\nm=3"),
     "relative_gain_ours": ("esn_ours", "ours", "gain,\nours"),
+    "relative_gain_deep": ("esn_deep", "deep", "gain,\ndeep"),
     "relative_gain_ours_ensemble": ("esn_ours_ensemble", "ours_ensemble", "gain,\nensemble"),
 }
 PAPER_HEAD = ["units", "fixed ESN", "W m=1", "W+W_rec m=1", "W+W_rec m=3", "gain"]
-DETAIL_HEAD = ["units", "column", "test %", "valid %", "seconds", "epochs", "frames/s", "memory MB", "ρ(W_rec)"]
+DETAIL_HEAD = [
+    "units", "column", "test %", "valid %", "seconds", "epochs", "frames/s", "memory MB", "weights", "ρ(W_rec)"
+]  # fmt: skip
 CSV_HEAD = ["units", "column", "test_error", "test_error_deviation", "valid_error", "valid_error_deviation", "seconds",
-            "processor_seconds", "frames_per_second", "peak_memory_mb", "spectral_radius", "epochs", "seeds",
+            "processor_seconds", "frames_per_second", "peak_memory_mb", "weights", "spectral_radius", "epochs", "seeds",
             "timit_paper_test_error"]  # fmt: skip
 GAIN_NOTE = (
     "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` to "
-    "`fixed, ours` (single networks), `learned, ensemble` to `fixed, ensemble` (the mean of the outputs of one network "
-    "per about 250 units, of two at least)."
+    "`fixed, ours`, `learned, deep` to `fixed, deep` (single networks), `learned, ensemble` to `fixed, ensemble` (the "
+    "mean of the outputs of one network per about 250 units, of two at least)."
 )
+# The weights of deep layers for each unit of the row: about the inputs and outputs of a unit of one layer on speech.
+DEEP_WEIGHTS_PER_UNIT = 222
+
+
+def deep_shape(units: int, settings: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many layers, of how many units each, have about as many weights as one layer of `units` and its
+    readout: 2 C² in every layer of C units. settings: of the deep networks, where they differ from the defaults."""
+    layers = settings.get("layers", 6)
+    even = 2 * max(1, round((DEEP_WEIGHTS_PER_UNIT * units / (2 * layers)) ** 0.5 / 2))
+    return layers, settings.get("units", even)
 
 
 def percent(value: float | None, deviation: float | None = None) -> str:
@@ -203,15 +218,30 @@ def settings_summary(table: Table) -> str:
     return seeds + (f" Columns m=1 and m=3: {' and '.join(literal)}." if literal else "")
 
 
+def deep_summary(table: Table) -> str:
+    """Return a sentence about the sizes of the deep networks, after a space; "" where there are none."""
+    sizes = []
+    for row in table["rows"]:
+        entries = [row["columns"].get(name) for name in ("deep", "esn_deep", "ours", "esn_ours")]
+        deep, one_layer = entries[0] or entries[1], entries[2] or entries[3]
+        if deep:
+            layers, units = deep_shape(row["units"], cast(Mapping[str, Any], table["settings"].get("deep", {})))
+            counts = [f"{one['weights']:,.0f} weights" for one in (deep, one_layer) if one and "weights" in one]
+            sizes.append(f"{row['units']:,} units: {layers} layers of {units}")
+            sizes[-1] += f" ({' against '.join(counts)})" if counts else ""
+    rule = "Deep networks have about as many weights as one layer of the row's units"
+    return f" {rule}; in the row of {'; of '.join(sizes)}." if sizes else ""
+
+
 def error_head(table: Table) -> list[str]:
     titles = (COLUMNS[c].head for c in shown_columns(table))
     return ["units", *titles, *(title.replace("\n", " ") for title in shown_gains(table).values())]
 
 
 def shown_gains(table: Table) -> dict[str, str]:
-    """Return the headings of gains by their names; that of ensembles only where their column is shown."""
+    """Return the headings of gains by their names, where the learned column is shown."""
     columns = shown_columns(table)
-    return {name: title for name, (_, c, title) in GAINS.items() if c in columns or not COLUMNS[c].ensemble}
+    return {name: title for name, (_, learned, title) in GAINS.items() if learned in columns}
 
 
 def gains(table: Table, row: Row) -> list[float | None]:
@@ -260,6 +290,7 @@ def _detail_row(units: int, column: str, entry: Entry) -> list[str]:
         f"{entry['epochs']:g}",
         f"{entry['frames_per_second']:,.0f}",
         "–" if memory is None else f"{memory:,.0f}",
+        f"{entry['weights']:,.0f}" if "weights" in entry else "–",
         f"{entry['spectral_radius']:.2f}",
     ]
 
@@ -279,6 +310,8 @@ def headline(table: Table) -> str:
                     f"; our defaults reach {percent(row['columns']['ours']['test_error'])} %, "
                     f"{percent(abs(ours))} % {'below' if ours >= 0 else 'above'} the same network with fixed weights"
                 )
+            if "deep" in row["columns"]:
+                text += f"; deep networks reach {percent(row['columns']['deep']['test_error'])} %"
             return text + "."
     return ""
 
@@ -288,7 +321,7 @@ def markdown(table: Table) -> str:
     notes = "".join(f"\n- {note}" for note in table["notes"])
     return f"""# Table 1: {level_of(table).title}, in per cent
 
-Corpus: {corpus_summary(table)}.{settings_summary(table)}
+Corpus: {corpus_summary(table)}.{settings_summary(table)}{deep_summary(table)}
 {unfinished}
 {markdown_table(error_head(table), error_rows(table))}
 
@@ -337,7 +370,7 @@ def plain_text(table: Table) -> str:
     level = "" if level_of(table) is LEVELS["state"] else f", {level_of(table).title}"
     ours = [f"Test error in per cent{level}: {corpus_summary(table)}", *aligned(error_head(table), error_rows(table))]
     paper = [f"The paper's results, on TIMIT ({paper_note(table)})", *aligned(PAPER_HEAD, paper_rows(table))]
-    return "\n".join(["", *ours, "", *paper, "", headline(table)])
+    return "\n".join(["", *ours, "", *paper, "", headline(table) + deep_summary(table)])
 
 
 def write_tables(out: Path, table: Table) -> None:
@@ -354,7 +387,7 @@ All cells took {clock(total)} to fit."""
     head = page_head(table, "Table 1", "Echo state networks whose weights are learned", headline(table), note)
     body = f"""{head}
 <section><h2>Test error, per cent</h2>{_error_table(table)}
-<p class=note>{html.escape(GAIN_NOTE.replace("`", ""))}</p></section>
+<p class=note>{html.escape(GAIN_NOTE.replace("`", "") + deep_summary(table))}</p></section>
 <section><h2>The paper's results, on TIMIT</h2>
 <p class=note>{paper_note(table).capitalize()}.</p>
 {table_block(PAPER_HEAD, paper_rows(table), kind="timit")}</section>
@@ -390,20 +423,21 @@ def _error_table(table: Table) -> str:
     gains = "".join(f"<th>{title.replace(chr(10), '<br>')}</th>" for title in shown_gains(table).values())
     body = "".join(_error_row(table, row, columns, largest) for row in table["rows"])
     return (
-        f"<div class=scroll><table class=main><thead><tr><th class=l>hidden<br>units</th>{head}"
+        f"<div class=scroll><table class='main fold'><thead><tr><th class=l>hidden<br>units</th>{head}"
         f"{gains}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def _error_row(table: Table, row: Row, columns: Sequence[str], largest: float) -> str:
-    cells = f"<td class=l>{row['units']:,}</td>"
+    cells = f"<td class=l data-label='hidden units'>{row['units']:,}</td>"
     for column in columns:
         entry = row["columns"].get(column)
         width = 0.0 if not entry else entry["test_error"] / largest
         error = html.escape(error_text(entry))
-        cells += f"<td class='bar {_readout(column)}' style='--w:{width:.3f}'>{error}</td>"
-    for gain in gains(table, row):
-        cells += f"<td class=gain>{_gain(gain)}</td>"
+        label = html.escape(COLUMNS[column].head)
+        cells += f"<td class='bar {_readout(column)}' data-label='{label}' style='--w:{width:.3f}'>{error}</td>"
+    for gain, title in zip(gains(table, row), shown_gains(table).values(), strict=True):
+        cells += f"<td class=gain data-label='{title.replace(chr(10), ' ')}'>{_gain(gain)}</td>"
     return f"<tr>{cells}</tr>"
 
 
@@ -414,4 +448,4 @@ def _gain(gain: float | None) -> str:
 
 def _readout(column: str) -> str:
     """Return the CSS class of a column: the paper's readout, or our own."""
-    return "paper" if COLUMNS[column].paper else "own"
+    return "paper" if COLUMNS[column].kind == "paper" else "own"

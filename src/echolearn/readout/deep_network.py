@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from echolearn.display.facts import counted, one_line
+from echolearn.readout.large.sketch import Rows
 from echolearn.readout.network import Readout
+from echolearn.readout.newton import SoftmaxProblem, minimise
+from echolearn.readout.softmax import LOGIT_SPREAD, SOFTMAX_STRENGTHS
+from echolearn.readout.solver import ExactFit
 from echolearn.readout.statistics import Statistics, statistics_of
 from echolearn.readout.view import ReadoutView
 from echolearn.reservoir._deep_reservoir import DeepReservoir
@@ -58,6 +62,11 @@ class DeepNetwork:
     def N(self) -> int:
         """The number of states of all layers."""
         return sum(stack.N for stack in self.stacks)
+
+    @property
+    def size(self) -> int:
+        """The number of weights, those of the readout included."""
+        return sum(value.size for stack in self.stacks for value in stack.weights.values()) + self.readout.U.size
 
     @property
     def reservoir(self) -> DeepReservoir:
@@ -121,14 +130,43 @@ class DeepNetwork:
         return found
 
 
+def _labelled_features(network: DeepNetwork, data: Dataset, which: Array) -> Rows:
+    """Return features with a column of ones, targets and their weights, of the steps that count."""
+    rows, _ = network.rows(network.features([data.X[i] for i in which], data.dtype))
+    T, w = data.joined_targets(which)
+    if w is not None:
+        rows, T, w = rows[w > 0], T[w > 0], w[w > 0]
+    return np.hstack([rows, np.ones((len(rows), 1), rows.dtype)]), T, w
+
+
 def feature_statistics(network: DeepNetwork, data: Dataset) -> Statistics:
     """Return the statistics of features and targets, from which a readout is solved in closed form (eq. 9)."""
 
     def statistics_of_group(data: Dataset, which: Array) -> Statistics:
-        rows, _ = network.rows(network.features([data.X[i] for i in which], data.dtype))
-        T, w = data.joined_targets(which)
-        if w is not None:
-            rows, T, w = rows[w > 0], T[w > 0], w[w > 0]
-        return statistics_of(np.hstack([rows, np.ones((len(rows), 1), rows.dtype)]), T, data.n_out, w=w)
+        rows, T, w = _labelled_features(network, data, which)
+        return statistics_of(rows, T, data.n_out, w=w)
 
     return data.sum(statistics_of_group, group_sequences(data.lengths, MAX_FRAMES_PER_GROUP))
+
+
+def softmax_readout(network: DeepNetwork, fit: ExactFit, data: Dataset, held_out: Dataset | None) -> Readout:
+    """Return the softmax readout of layers that stay as they are, started from a ridge readout of the same data.
+
+    Penalties are tried from strong to weak until the cross entropy on held-out data rises; without such data the
+    penalty weighs as much as one target.
+    """
+
+    def rows_of(data: Dataset) -> list[Rows]:
+        groups = group_sequences(data.lengths, MAX_FRAMES_PER_GROUP)
+        return list(data.map(partial(_labelled_features, network), groups))
+
+    scale, rows = fit.square / fit.n**2, rows_of(data)
+    unseen = None if held_out is None else SoftmaxProblem(rows_of(held_out), 0.0)
+    V, best, least = LOGIT_SPREAD * fit.U, network.readout, np.inf
+    for strength in SOFTMAX_STRENGTHS if unseen else (1.0,):
+        V = minimise(rows, V, strength * scale, fit.preconditioner(strength * scale, np.float64))
+        error = unseen.value(V) if unseen else 0.0
+        if not error < least:
+            break
+        best, least = Readout(V, True, fit.ridge, strength * scale), error
+    return best

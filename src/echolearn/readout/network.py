@@ -68,6 +68,11 @@ class Network:
         return self.reservoir.N
 
     @property
+    def size(self) -> int:
+        """The number of weights, those of the readout included."""
+        return int(self.reservoir.W.size + self.reservoir.W_rec.nnz + self.reservoir.N + self.readout.U.size)
+
+    @property
     def per_step(self) -> bool:
         """Whether there is one answer per step; otherwise there is one per sequence."""
         return self.view.summary is None
