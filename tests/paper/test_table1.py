@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from echolearn import DeepESNClassifier, ESNClassifier
+from echolearn.execution.executor import LocalExecutor, executing_on
 from echolearn.paper import table1
 from echolearn.paper import table1 as plans
 from echolearn.paper.cells import CellStore
@@ -413,6 +414,13 @@ def test_a_stopped_cell_resumes_after_its_last_epoch(
     histories = [json.loads((tmp_path / o / "cells" / name).read_text())["cell"]["history"] for o in ("whole", "cut")]
     for row, same in zip(*histories, strict=True):
         assert {k: v for k, v in row.items() if k != "seconds"} == {k: v for k, v in same.items() if k != "seconds"}
+
+
+def test_with_a_cluster_deep_networks_are_fitted_in_this_process(corpus: Corpus, tmp_path: Path) -> None:
+    plan = Plan(units=(6,), columns=("esn_deep", "deep"), deep={"layers": 2, "epochs": 1})
+    with executing_on(LocalExecutor()):  # another one than that of this process, as a cluster's is
+        with_cluster = table1.run(corpus, plan, tmp_path / "cluster", Silent())
+    assert without_clocks(table1.run(corpus, plan, tmp_path / "here", Silent())) == without_clocks(with_cluster)
 
 
 def test_several_seeds_are_averaged(corpus: Corpus, tmp_path: Path) -> None:

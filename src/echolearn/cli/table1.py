@@ -76,25 +76,24 @@ def table1(
     from echolearn.paper.estimate import CorpusSize
     from echolearn.paper.table1_report import plain_text
 
-    if corpus_settings["corpus"] == "synthetic" and corpus_settings["frames"] is None:
-        corpus_settings["frames"] = experiment.FULL_FRAMES if full else experiment.DEMO_FRAMES
     named = experiment.plan_of(units, epochs, columns, full=full)
-    paper, ours = (table_settings(ctx, name) for name in ("paper", "ours"))
-    deep = table_settings(ctx, "deep", DeepESNClassifier)
+    kinds = {"paper": None, "ours": None, "deep": DeepESNClassifier}
+    paper, ours, deep = (table_settings(ctx, name, kind) for name, kind in kinds.items())
     plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, paper=paper, ours=ours, deep=deep)
     plans = [replace(plan, level=one).check() for one in level]
-    frames = corpus_settings["frames"] if corpus_settings["corpus"] == "synthetic" else None
-    if estimate and frames is not None:  # the size of synthetic speech is known before it is made
-        click.echo(experiment.estimate_text(plan, CorpusSize.of_synthetic(frames)))
-        return
+    if corpus_settings["corpus"] == "synthetic":
+        default = experiment.FULL_FRAMES if full else experiment.DEMO_FRAMES
+        corpus_settings["frames"] = frames = corpus_settings["frames"] or default
+        if estimate:  # the size of synthetic speech is known before it is made
+            return click.echo(experiment.estimate_text(plan, CorpusSize.of_synthetic(frames)))
     claim_folder(out, "cells", force=force)
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished work is kept in {out}."
     with use_engine(scheduler):
         corpus = opened_corpus(**corpus_settings)
         click.echo(experiment.estimate_text(plan, CorpusSize.of(corpus)), err=not estimate)
         for one in [] if estimate else plans:
-            again = one is not plans[0]
-            with RunLines(stderr(), TABLE1_WORDING, known=corpus.notes if again else ()) as display:
-                table = experiment.run(corpus, one, out, display, force=force and not again)
+            first = one is plans[0]
+            with RunLines(stderr(), TABLE1_WORDING, known=() if first else corpus.notes) as display:
+                table = experiment.run(corpus, one, out, display, force=force and first)
             click.echo(plain_text(table))
             click.echo(f"written: {one.folder(out) / 'report.html'}, table1.md, table1.csv, table1.json")

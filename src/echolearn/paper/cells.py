@@ -7,12 +7,14 @@ import json
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 
 from echolearn import __version__
-from echolearn.estimators import ESNClassifier, load
+from echolearn.estimators import DeepESNClassifier, ESNClassifier, load
+from echolearn.execution.executor import LOCAL, executing_on
 from echolearn.fitting.parameters import flat_settings
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell
@@ -251,12 +253,14 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
         """Fit a cell, unless its network is kept, and score it; both are stored."""
         model = self.plan.estimator(cell)
         self.progress.start(cell, planned_epochs(model, len(self.parts.train[0])) if fit is None else 0)
-        if fit is None:
-            fit = self._fitted(cell, model)
-        else:
-            self.progress.note(f"{cell.column}: its network is kept from an earlier run")
-            model = self.store.load_model(cell.name)
-        score = self.score(cell, fit, model)
+        # a cluster works for networks of one layer alone
+        with executing_on(LOCAL) if isinstance(model, DeepESNClassifier) else nullcontext():
+            if fit is None:
+                fit = self._fitted(cell, model)
+            else:
+                self.progress.note(f"{cell.column}: its network is kept from an earlier run")
+                model = self.store.load_model(cell.name)
+            score = self.score(cell, fit, model)
         self.progress.finish(cell, self.outcome(fit, score), False)
         return fit, score
 

@@ -155,7 +155,7 @@ GAIN_NOTE = (
 DEEP_WEIGHTS_PER_UNIT = 222
 
 
-def deep_shape(units: int, settings: Mapping[str, Any]) -> tuple[int, int]:
+def deep_shape(units: int, settings: Mapping[str, int]) -> tuple[int, int]:
     """Return how many layers, of how many units each, have about as many weights as one layer of `units` and its
     readout: 2 C² in every layer of C units. settings: of the deep networks, where they differ from the defaults."""
     layers = settings.get("layers", 6)
@@ -225,7 +225,7 @@ def deep_summary(table: Table) -> str:
         entries = [row["columns"].get(name) for name in ("deep", "esn_deep", "ours", "esn_ours")]
         deep, one_layer = entries[0] or entries[1], entries[2] or entries[3]
         if deep:
-            layers, units = deep_shape(row["units"], cast(Mapping[str, Any], table["settings"].get("deep", {})))
+            layers, units = deep_shape(row["units"], cast(Mapping[str, int], table["settings"].get("deep", {})))
             counts = [f"{one['weights']:,.0f} weights" for one in (deep, one_layer) if one and "weights" in one]
             sizes.append(f"{row['units']:,} units: {layers} layers of {units}")
             sizes[-1] += f" ({' against '.join(counts)})" if counts else ""
