@@ -260,12 +260,12 @@ def errors_by_column(groups: Mapping[str, object], curves: Sequence[Curve]) -> s
     """Draw errors over columns; groups: of each column by its name, those that a line connects."""
     ticks, of_column = list(groups), list(groups.values())
     parts = [[k for k, own in enumerate(of_column) if own == group] for group in dict.fromkeys(of_column)]
-    with styled_figure("errors", (max(6.6, 0.75 * len(ticks)), 3.9)) as figure:
+    with styled_figure("errors", (max(6.6, 0.8 * len(ticks)), 3.9)) as figure:
         axes = figure.subplots()
         for k, curve in enumerate(curves):
             colour = MUTED if curve.dashed else SERIES[k % len(SERIES)]
             _error_curve(axes, curve, colour, parts, label_above=k == 0)
-        axes.set_xticks(range(len(ticks)), ticks)
+        axes.set_xticks(range(len(ticks)), ticks, fontsize=8.5)
         percent_axis(axes.yaxis)
         axes.set_xlim(-0.4, len(ticks) - 0.6)
         axes.grid(axis="x", visible=False)
