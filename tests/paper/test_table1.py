@@ -94,7 +94,9 @@ def test_rows_and_columns_by_default() -> None:
     assert (full.units, full.epochs) == ((100, 500, 2_000, 10_000, 30_000), 40)
     assert full.columns == plan_of(columns=("all",)).columns == tuple(COLUMNS)
     for wide in (False, True):
-        assert plan_of((7,), 3, ("esn",), full=wide) == Plan(units=(7,), epochs=3, columns=("esn",))
+        assert plan_of(units=(7,), epochs=3, columns=("esn",), full=wide) == Plan(
+            units=(7,), epochs=3, columns=("esn",)
+        )
 
 
 def test_small_networks_come_first() -> None:

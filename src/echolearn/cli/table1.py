@@ -76,10 +76,10 @@ def table1(
     from echolearn.paper.estimate import CorpusSize
     from echolearn.paper.table1_report import plain_text
 
-    named = experiment.plan_of(units, epochs, columns, full=full)
     kinds = {"paper": None, "ours": None, "deep": DeepESNClassifier}
-    paper, ours, deep = (table_settings(ctx, name, kind) for name, kind in kinds.items())
-    plan = replace(named, seeds=seeds, targets=targets, gradient=gradient, paper=paper, ours=ours, deep=deep)
+    named = {name: table_settings(ctx, name, kind) for name, kind in kinds.items()}
+    given = {"units": units, "epochs": epochs, "columns": columns, "seeds": seeds, "targets": targets}
+    plan = experiment.plan_of(full=full, gradient=gradient, **given, **named)
     plans = [replace(plan, level=one).check() for one in level]
     if corpus_settings["corpus"] == "synthetic":
         default = experiment.FULL_FRAMES if full else experiment.DEMO_FRAMES

@@ -24,6 +24,7 @@ from echolearn.paper.table1_report import (
     COLUMNS,
     GAINS,
     LEVELS,
+    PAPER_COLUMNS,
     Entry,
     PaperRow,
     Row,
@@ -115,21 +116,15 @@ class Plan:
         return self
 
 
-def plan_of(
-    units: tuple[int, ...] | None = None,
-    epochs: int | None = None,
-    columns: tuple[str, ...] | None = None,
-    *,
-    full: bool = False,
-) -> Plan:
-    """Return the plan with these rows, epochs and columns ("all": every one); with `full` the rest as in the paper."""
-    if full:
-        units, epochs, columns = units or FULL_UNITS, epochs or FULL_EPOCHS, columns or ("all",)
-    return Plan(
-        units=units or Plan.units,
-        epochs=epochs or Plan.epochs,
-        columns=tuple(COLUMNS) if columns == ("all",) else columns or Plan.columns,
-    )
+def plan_of(*, full: bool = False, **given: Any) -> Plan:
+    """Return the plan with these settings, where they are not None (columns "all": every one); with `full` the rest as
+    in the paper."""
+    every = tuple(COLUMNS)
+    changes = {name: value for name, value in given.items() if value is not None}
+    if changes.get("columns") == ("all",):
+        changes["columns"] = every
+    paper = {"units": FULL_UNITS, "epochs": FULL_EPOCHS, "columns": every} if full else {}
+    return Plan(**{**paper, **changes})
 
 
 def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> str:
@@ -154,18 +149,16 @@ AVERAGED = ("test_error", "valid_error", "seconds", "processor_seconds", "frames
             "weights", "spectral_radius", "epochs")  # fmt: skip
 
 
-def _paper_row(units: int, errors: tuple[float, float, float, float], gain: float) -> PaperRow:
-    columns = ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3")
-    return {"units": units, "test_error": dict(zip(columns, errors, strict=True)), "relative_gain": gain}
-
-
 # Table 1 of the paper, as printed: TIMIT, core test set.
-PAPER_TIMIT = [
-    _paper_row(100, (0.755, 0.667, 0.640, 0.632), 0.163),
-    _paper_row(500, (0.701, 0.598, 0.575, 0.568), 0.190),
-    _paper_row(2_000, (0.638, 0.542, 0.527, 0.521), 0.183),
-    _paper_row(10_000, (0.571, 0.495, 0.480, 0.468), 0.180),
-    _paper_row(30_000, (0.533, 0.459, 0.445, 0.430), 0.193),
+PAPER_TIMIT: list[PaperRow] = [
+    {"units": units, "test_error": dict(zip(PAPER_COLUMNS, errors, strict=True)), "relative_gain": gain}
+    for units, errors, gain in (
+        (100, (0.755, 0.667, 0.640, 0.632), 0.163),
+        (500, (0.701, 0.598, 0.575, 0.568), 0.190),
+        (2_000, (0.638, 0.542, 0.527, 0.521), 0.183),
+        (10_000, (0.571, 0.495, 0.480, 0.468), 0.180),
+        (30_000, (0.533, 0.459, 0.445, 0.430), 0.193),
+    )
 ]
 
 

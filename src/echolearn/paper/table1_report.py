@@ -139,7 +139,8 @@ GAINS = {
     "relative_gain_deep": ("esn_deep", "deep", "gain,\ndeep"),
     "relative_gain_ours_ensemble": ("esn_ours_ensemble", "ours_ensemble", "gain,\nensemble"),
 }
-PAPER_HEAD = ["units", "fixed ESN", "W m=1", "W+W_rec m=1", "W+W_rec m=3", "gain"]
+PAPER_COLUMNS = ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3")  # of the paper's table
+PAPER_HEAD = ["units", *(COLUMNS[name].head for name in PAPER_COLUMNS), "gain"]
 DETAIL_HEAD = [
     "units", "column", "test %", "valid %", "seconds", "epochs", "frames/s", "memory MB", "weights", "ρ(W_rec)"
 ]  # fmt: skip
@@ -263,9 +264,8 @@ def paper_rows(table: Table) -> list[list[str]]:
     """Return the paper's rows for the numbers of units that the table has; all of them where it has none of these."""
     ours = {row["units"] for row in table["rows"]}
     chosen = [p for p in table["paper_timit"] if p["units"] in ours] or table["paper_timit"]
-    columns = ("esn", "W_m1", "W_Wrec_m1", "W_Wrec_m3")
     return [
-        [f"{p['units']:,}", *(percent(p["test_error"][c]) for c in columns), percent(p["relative_gain"])]
+        [f"{p['units']:,}", *(percent(p["test_error"][c]) for c in PAPER_COLUMNS), percent(p["relative_gain"])]
         for p in chosen
     ]
 
@@ -414,38 +414,28 @@ def page_foot(table: CorpusReport) -> str:
 
 
 def _error_table(table: Table) -> str:
-    """Return the table of test errors, every number above a bar of its length."""
-    columns = shown_columns(table)
+    """Return the table of test errors, every number above a bar of its length. Cells have the names of their columns, for
+    narrow pages, where the table is folded."""
     largest = max((e["test_error"] for row in table["rows"] for e in row["columns"].values()), default=1.0) or 1.0
-    head = "".join(
-        f"<th class='{_readout(c)}'>{html.escape(COLUMNS[c].short).replace(chr(10), '<br>')}</th>" for c in columns
-    )
-    gains = "".join(f"<th>{title.replace(chr(10), '<br>')}</th>" for title in shown_gains(table).values())
-    body = "".join(_error_row(table, row, columns, largest) for row in table["rows"])
+    heads = ["hidden\nunits", *(COLUMNS[c].short for c in shown_columns(table)), *shown_gains(table).values()]
+    labels = [head.replace("\n", " ") for head in heads]
+    body = ""
+    for row in table["rows"]:
+        cells = [("class=l", f"{row['units']:,}")]
+        for column in shown_columns(table):
+            entry, kind = row["columns"].get(column), "paper" if COLUMNS[column].kind == "paper" else "own"
+            width = 0.0 if not entry else entry["test_error"] / largest
+            cells.append((f"class='bar {kind}' style='--w:{width:.3f}'", error_text(entry)))
+        cells += [("class=gain", _gain(gain)) for gain in gains(table, row)]
+        named = zip(labels, cells, strict=True)
+        texts = (f"<td {kind} data-label='{label}'>{text}</td>" for label, (kind, text) in named)
+        body += f"<tr>{''.join(texts)}</tr>"
+    names = "".join(f"<th>{head.replace(chr(10), '<br>')}</th>" for head in heads)
     return (
-        f"<div class=scroll><table class='main fold'><thead><tr><th class=l>hidden<br>units</th>{head}"
-        f"{gains}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<div class=scroll><table class='main fold'><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def _error_row(table: Table, row: Row, columns: Sequence[str], largest: float) -> str:
-    cells = f"<td class=l data-label='hidden units'>{row['units']:,}</td>"
-    for column in columns:
-        entry = row["columns"].get(column)
-        width = 0.0 if not entry else entry["test_error"] / largest
-        error = html.escape(error_text(entry))
-        label = html.escape(COLUMNS[column].head)
-        cells += f"<td class='bar {_readout(column)}' data-label='{label}' style='--w:{width:.3f}'>{error}</td>"
-    for gain, title in zip(gains(table, row), shown_gains(table).values(), strict=True):
-        cells += f"<td class=gain data-label='{title.replace(chr(10), ' ')}'>{_gain(gain)}</td>"
-    return f"<tr>{cells}</tr>"
 
 
 def _gain(gain: float | None) -> str:
     """Return a relative gain as the change of the error that it is: `−25.0 %`."""
     return "–" if gain is None else f"{'−' if gain >= 0 else '+'}{abs(100 * gain):.1f} %"
-
-
-def _readout(column: str) -> str:
-    """Return the CSS class of a column: the paper's readout, or our own."""
-    return "paper" if COLUMNS[column].kind == "paper" else "own"
