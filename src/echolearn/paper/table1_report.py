@@ -414,8 +414,8 @@ def page_foot(table: CorpusReport) -> str:
 
 
 def _error_table(table: Table) -> str:
-    """Return the table of test errors, every number above a bar of its length. Cells have the names of their columns, for
-    narrow pages, where the table is folded."""
+    """Return the table of test errors, every number above a bar of its length. Cells have the names of their columns,
+    for narrow pages, where the table is folded."""
     largest = max((e["test_error"] for row in table["rows"] for e in row["columns"].values()), default=1.0) or 1.0
     heads = ["hidden\nunits", *(COLUMNS[c].short for c in shown_columns(table)), *shown_gains(table).values()]
     labels = [head.replace("\n", " ") for head in heads]
