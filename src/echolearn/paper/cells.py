@@ -75,20 +75,15 @@ class Progress(Protocol):
 
 def fit_fingerprint(estimator: StateClassifier, corpus: str) -> str:
     """Return a hash of what a result depends on: settings, the fingerprint of the corpus, and the version."""
-    settings = _settings(estimator) or estimator.get_params(deep=False)
+    settings = flat_settings(estimator)
     if settings.get("augment") is not None:
         settings = {**settings, "augment": True}  # the text of a function differs in every process
     return fingerprint_of([__version__, corpus, settings])
 
 
 def fingerprint_of(content: object) -> str:
-    """Return a hash of anything that JSON can say, and of the settings of layers."""
-    text = json.dumps(content, sort_keys=True, default=lambda one: _settings(one) or str(one))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _settings(one: object) -> Mapping[str, object] | None:
-    return flat_settings(one) if isinstance(one, ESNClassifier) else None
+    """Return a hash of anything that JSON can say; other things count as their text."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def costs_of(plan: Plan, size: CorpusSize, rates: Rates) -> dict[Cell, Cost]:

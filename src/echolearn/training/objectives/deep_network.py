@@ -178,30 +178,21 @@ class DeepObjective:
         """Do nothing: there is nothing to prepare."""
 
     def step(self, which: Array, done: float) -> tuple[float, float]:
-        weights, reservoir, softmax, frames, buffers = (
-            self.weights,
-            self.reservoir,
-            self.softmax,
-            self.frames,
-            self.buffers,
-        )
+        weights, plan, buffers = self.weights, self.plan, self.buffers
         parts = split_evenly(which, self.data.lengths, PARTS)
-        seeds = np.random.SeedSequence([self.plan.seed, self.updates]).generate_state(PARTS)
-        share, smoothing, epoch = self.plan.dropout, self.plan.smoothing, int(done)
+        seeds = np.random.SeedSequence([plan.seed, self.updates]).generate_state(PARTS)
 
         def gradient_of_part(data: Dataset, which: Array, part: int) -> DeepGradient:
-            batch = FlatBatch.of(data, which, frames, epoch)
-            dropout = Dropout(share, int(seeds[part]))
+            batch, dropout = FlatBatch.of(data, which, self.frames, int(done)), Dropout(plan.dropout, int(seeds[part]))
             return deep_gradient(
-                weights, reservoir, batch, dropout, buffers[part], softmax=softmax, smoothing=smoothing
+                weights, self.reservoir, batch, dropout, buffers[part], softmax=self.softmax, smoothing=plan.smoothing
             )
 
         found = self.data.sum(gradient_of_part, [(some, part) for part, some in enumerate(parts)])
         mean = {name: value / (found.n or 1.0) for name, value in found.gradients.items()}
         finite_norms(mean, found.loss)
-        self.weights, self.optimizer = self.optimizer.step(
-            weights, mean, self.step_size * rate(done / self.plan.epochs)
-        )
+        step_size = self.step_size * rate(done / plan.epochs)
+        self.weights, self.optimizer = self.optimizer.step(weights, mean, step_size)
         self.updates += 1
         return found.loss, found.n
 
