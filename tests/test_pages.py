@@ -73,8 +73,9 @@ def test_pages_that_docstrings_mention_are_links():
 
 def test_every_public_name_has_an_entry_in_the_reference():
     import api_reference
-    import sourcetree
     from sphinx.ext.autodoc.mock import mock
+
+    import sourcetree
 
     with mock(["sktime", "aeon"]):
         texts = api_reference.pages()
