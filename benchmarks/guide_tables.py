@@ -6,37 +6,38 @@ from echolearn.paper.table1_report import percent
 from sequences import OURS, table_of
 from table_text import load, markdown, spread, table
 
-AN4, MADE, NOT_RECORDED = "AN4", "made by the program", "not recorded"
-# What is shown, its page, the command, its data, and its result files.
+AN4, MADE, PACKAGED = "AN4", "made by the program", "in the packages that the command installs"
+NOT_RECORDED = "not recorded"
+# What is shown, its page, its target of make or its program with options, its data, and its result files.
 REPRODUCED = (
-    ("Table 1 on AN4", "table1", "python benchmarks/paper_table.py an4 --data an4_states.npz", AN4, ["table1_an4"]),
-    ("the paper's sizes", "table1", "python benchmarks/paper_table.py paper --data an4_states.npz", AN4, ["table1_paper"]),
-    ("formulas as printed", "table1", "python benchmarks/paper_table.py printed --data an4_states.npz", AN4, ["table1_printed"]),
-    ("Table 1 on synthetic speech", "table1", "python benchmarks/paper_table.py synthetic", "espeak-ng, installed with the extra `speech`", ["table1_synthetic"]),
-    ("the contest with PyTorch", "benchmarks", "python benchmarks/contest.py --data an4_states.npz", AN4, ["contest"]),
-    ("the search for PyTorch's settings", "protocol", "python benchmarks/search_torch.py --data an4_states.npz", AN4, ["search_torch"]),
-    ("columns of the paper, both directions", "benchmarks", "python benchmarks/an4_errors.py --data an4_states.npz", AN4, ["an4_errors_paper", "an4_errors_directions"]),
-    ("parts of a deep network", "../explanation/depth", "python benchmarks/deep_parts.py --data an4_states.npz", AN4, ["deep_parts"]),
-    ("deep networks beside one layer", "../explanation/depth", "python benchmarks/deep_tasks.py", MADE, ["deep_tasks"]),
-    ("one step of a deep network", "performance", "python benchmarks/deep_step.py", MADE, ["deep_step"]),
-    ("phones and words of AN4", "../howto/recognition", "python benchmarks/recognition.py --data an4_states.npz --words an4/etc", f"{AN4}, its dictionary and transcriptions", ["recognition"]),
-    ("recognition while listening", "../howto/recognition", "python benchmarks/recognition_streams.py --data an4_states.npz", AN4, ["recognition_streams"]),
+    ("Table 1 on AN4", "table1", "paper_table an4", AN4, ["table1_an4"]),
+    ("the paper's sizes", "table1", "paper_table paper", AN4, ["table1_paper"]),
+    ("formulas as printed", "table1", "paper_table printed", AN4, ["table1_printed"]),
+    ("Table 1 on synthetic speech", "table1", "paper_table synthetic", "made by espeak-ng", ["table1_synthetic"]),
+    ("the contest with PyTorch", "benchmarks", "contest", AN4, ["contest"]),
+    ("the search for PyTorch's settings", "protocol", "search_torch", AN4, ["search_torch"]),
+    ("the paper and both directions", "benchmarks", "an4_errors", AN4, ["an4_errors_paper", "an4_errors_directions"]),
+    ("parts of a deep network", "../explanation/depth", "deep_parts", AN4, ["deep_parts"]),
+    ("deep networks beside one layer", "../explanation/depth", "deep_tasks", MADE, ["deep_tasks"]),
+    ("one step of a deep network", "performance", "deep_step", MADE, ["deep_step"]),
+    ("phones of AN4", "../howto/recognition", "recognition --words an4/etc", f"{AN4} with words", ["recognition"]),
+    ("recognition while listening", "../howto/recognition", "recognition_streams", AN4, ["recognition_streams"]),
     ("one label per series", "sequences", "make series UCR=path/to/folder", "sets of the UCR archive", ["sequences"]),
-    ("estimators with defaults", "defaults", "make defaults DATA=an4_states.npz", f"in the packages that the command installs; {AN4}", ["defaults"]),
-    ("forecasts of public series", "../howto/forecasting", "make forecasts", "in the packages that the command installs", ["series_forecasts"]),
-    ("chaotic series", "../howto/forecasting", "python benchmarks/valid_times.py", MADE, ["valid_times"]),
-    ("Mackey-Glass, Lorenz, NARMA", "../howto/forecasting", "python benchmarks/forecasting.py", MADE, ["forecasting"]),
-    ("speed beside other libraries", "performance", "python benchmarks/peers.py --data an4_states.npz", AN4, ["peers_1", "peers_2", "peers_3", "peers_4"]),
-    ("the cost model", "performance", "python benchmarks/growth.py", MADE, ["growth"]),
-    ("ten and thirty thousand units", "../howto/large", "python benchmarks/large.py --data an4_states.npz", AN4, ["large"]),
-    ("exports: time and loss", "../howto/export", "python benchmarks/export_speed.py", MADE, ["export_speed", "deep_export_speed"]),
-    ("exports: frame errors", "../howto/export", "python benchmarks/export_loss.py --data an4_states.npz", AN4, ["export_loss"]),
-    ("pages in a browser", "../howto/browser", "python benchmarks/page_speed.py", MADE, ["page_speed"]),
-    ("speech in a browser", "../howto/browser", "python benchmarks/speech_page.py", "synthetic speech", ["speech_page"]),
-    ("the first answer of the runtime", "../howto/runtime", "python benchmarks/runtime_start.py", MADE, ["runtime_start"]),
-    ("alarms of `Monitor`", "../howto/monitoring", "python benchmarks/monitoring.py", MADE, ["monitoring"]),
+    ("estimators with defaults", "defaults", "make defaults DATA=an4_states.npz", f"{PACKAGED}; {AN4}", ["defaults"]),
+    ("forecasts of public series", "../howto/forecasting", "make forecasts", PACKAGED, ["series_forecasts"]),
+    ("chaotic series", "../howto/forecasting", "valid_times", MADE, ["valid_times"]),
+    ("Mackey-Glass, Lorenz, NARMA", "../howto/forecasting", "forecasting", MADE, ["forecasting"]),
+    ("speed beside other libraries", "performance", "peers", AN4, ["peers_1", "peers_2", "peers_3", "peers_4"]),
+    ("the cost model", "performance", "growth", MADE, ["growth"]),
+    ("ten and thirty thousand units", "../howto/large", "large", AN4, ["large"]),
+    ("exports: time per frame", "../howto/export", "export_speed", MADE, ["export_speed", "deep_export_speed"]),
+    ("exports: frame errors", "../howto/export", "export_loss", AN4, ["export_loss"]),
+    ("pages in a browser", "../howto/browser", "page_speed", MADE, ["page_speed"]),
+    ("speech in a browser", "../howto/browser", "speech_page", "synthetic speech", ["speech_page"]),
+    ("the first answer of the runtime", "../howto/runtime", "runtime_start", MADE, ["runtime_start"]),
+    ("alarms of `Monitor`", "../howto/monitoring", "monitoring", MADE, ["monitoring"]),
     ("damaged files, odd inputs, kills", "reliability", "make reliability", MADE, []),
-    ("the printed gradient", "../explanation/derivation", "python benchmarks/printed_vs_exact.py", MADE, []),
+    ("the printed gradient", "../explanation/derivation", "printed_vs_exact", MADE, []),
 )  # fmt: skip
 # Of earlier programs, or no measurement: shown, but not computed again.
 KEPT = ("error_over_time", "search_ours", "test_readings")
@@ -66,11 +67,20 @@ def core_hours(files):
     return NOT_RECORDED if not seconds else "< 0.1" if seconds < 360 else f"{seconds / 3600:.1f}"
 
 
+def command_of(program, data):
+    """Return the line to type."""
+    if program.startswith("make "):
+        return program
+    name, *options = program.split(" ", 1)
+    return " ".join([f"python benchmarks/{name}.py", *options, *(["--data an4_states.npz"] if AN4 in data else [])])
+
+
 @table
 def reproduction():
     """Return one line per result: its page, the command, the data and the processor hours of its fits."""
     rows = [
-        [f"[{what}]({page}.md)", f"`{command}`", data, core_hours(files)] for what, page, command, data, files in REPRODUCED
+        [f"[{what}]({page}.md)", f"`{command_of(program, data)}`", data, core_hours(files)]
+        for what, page, program, data, files in REPRODUCED
     ]
     return markdown(["result", "command", "data", ">core hours"], rows)
 
