@@ -119,9 +119,9 @@ def estimator_choice():
          f"{sum(phones) / len(phones):.1f} %", f"{short['cpu_seconds']:.0f}, of the network"],
         ["one label per series", "`SeriesClassifier`", f"{len(errors)} sets of the UCR archive",
          f"{errors.mean():.1f} % on average", f"{seconds.mean():.1f} on average"],
-        ["one label per step, a short fit, a small model", "`ESNClassifier`", "phone states of AN4",
-         f"{defaults['median']:.1f} %", f"{sorted(defaults['processor'])[1]:.0f}"],
         ["one label per step, many labelled steps", "`DeepESNClassifier`", "phone states of AN4, tuned on valid",
          f"{spread(deep['test'])} %", f"{deep['cpu_seconds']:.0f}"],
+        ["one label per step, a short fit, a small model", "`ESNClassifier`", "phone states of AN4",
+         f"{defaults['median']:.1f} %", f"{sorted(defaults['processor'])[1]:.0f}"],
     ]  # fmt: skip
     return markdown(["what you want", "estimator", "real data", ">error", ">processor s"], rows)

@@ -45,6 +45,7 @@ myst_heading_anchors = 4
 autodoc_mock_imports = ["sktime", "aeon"]  # adapters are documented without these libraries
 autodoc_typehints = "none"  # numpydoc has them
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # the list at the right is narrow
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 numpydoc_use_plots = False
