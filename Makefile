@@ -57,8 +57,8 @@ lock: .venv-uv/ready  ## a new requirements.lock: the newest versions that pypro
 	  $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --quiet --output-file requirements.lock
 
-docs: $(VENV)/ready  ## the documentation site, in docs/_build/html; pages and examples run, warnings are errors
-	MPLBACKEND=agg $(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
+docs: $(VENV)/ready  ## the documentation site, in docs/_build/html; pages and examples run once per version of them and of src/
+	MPLBACKEND=agg OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -j auto -W --keep-going docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 docs-look: $(VENV)/ready  ## every page of the built site in Chromium, two widths, light and dark; pictures in runs/site

@@ -12,6 +12,7 @@ import re
 import sys
 
 import contest_tables  # noqa: F401  (their tables register themselves)
+import guide_tables  # noqa: F401
 import headline_tables  # noqa: F401
 import measured_tables  # noqa: F401
 import monitoring_tables  # noqa: F401

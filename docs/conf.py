@@ -35,7 +35,7 @@ exclude_patterns = [
     "**/sg_execution_times.rst",
     "sg_execution_times.rst",
 ]
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["config.cache", "sphinx_gallery.config"]  # no pages of who uses what
 nitpicky = False
 default_role = "literal"
 
@@ -45,6 +45,7 @@ myst_heading_anchors = 4
 autodoc_mock_imports = ["sktime", "aeon"]  # adapters are documented without these libraries
 autodoc_typehints = "none"  # numpydoc has them
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # the list at the right is narrow
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 numpydoc_use_plots = False
@@ -54,7 +55,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"plot_.*\.py$",
     "ignore_pattern": r"__init__\.py",
-    "within_subsection_order": "gallery_order.OverviewOrder",
+    "copyfile_regex": r"index\.rst",  # sections with thumbnails, each example once
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
@@ -64,6 +65,7 @@ sphinx_gallery_conf = {
     "capture_repr": (),
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
+    "parallel": True,  # as many examples at a time as sphinx -j says
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -71,6 +71,89 @@ def test_pages_that_docstrings_mention_are_links():
     assert links("mydocs/howto/data.md, docs/index.md") == "mydocs/howto/data.md, docs/index.md"
 
 
+def test_every_public_name_has_an_entry_in_the_reference():
+    import api_reference
+    from sphinx.ext.autodoc.mock import mock
+
+    import sourcetree
+
+    with mock(["sktime", "aeon"]):
+        texts = api_reference.pages()
+    entries = re.findall(r"^\.\. (?:auto\w+|py:data):: ([\w.]+)$", "\n".join(texts.values()), re.MULTILINE)
+    assert len(entries) == len(set(entries))
+    for module, names in api_reference.public_names().items():
+        assert set(names) == {name for where, name in sourcetree.exported_names() if where == module}
+        for name, place in names.items():
+            assert f"{place}.{name}" in entries
+            assert f":py:obj:`{name} <{place}.{name}>`" in texts[f"{module}.rst"] or len(names) == 1
+    assert all(text.count("autoclass") <= 1 for file, text in texts.items() if "/" in file)
+    listed = re.findall(r"^   (?:[\w.]+ <)?([\w./]+)>?$", "\n".join(texts.values()), re.MULTILINE)
+    assert {f"{page}.rst" for page in listed} | {"index.rst"} == set(texts)  # each page is in one list
+
+
+def test_a_public_constant_without_a_text_fails(monkeypatch):
+    import api_reference
+
+    monkeypatch.setattr(api_reference, "public_names", lambda: {"echolearn.speech": {"ENGLISH": "echolearn.speech"}})
+    assert "The phones of" in api_reference.pages()["echolearn.speech.rst"]
+    monkeypatch.delitem(api_reference.CONSTANTS, "ENGLISH")
+    with pytest.raises(KeyError, match="ENGLISH"):
+        api_reference.pages()
+
+
+def test_what_a_page_printed_is_kept_until_the_library_changes(tmp_path, monkeypatch):
+    import executed_blocks
+
+    (tmp_path / "a.py").write_text("x = 1\n")
+    monkeypatch.setattr(executed_blocks, "SOURCE", tmp_path)
+    found = [executed_blocks.source_digest.__wrapped__()]
+    (tmp_path / "a.py").write_text("x = 2\n")
+    found.append(executed_blocks.source_digest.__wrapped__())
+    (tmp_path / "a.py").write_text("x = 1\n")
+    assert found[0] != found[1]
+    assert found[0] == executed_blocks.source_digest.__wrapped__()
+
+
+MOVING = sorted((ROOT / "docs" / "moving").glob("*.md"))
+
+
+def ours(page):
+    """Return the pieces of Python in the last column of a page's tables."""
+    rows = [line.split(" | ") for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    return [code for row in rows if "---" not in row[-1] for code in re.findall(r"`([^`]+)`", row[-1])]
+
+
+@pytest.mark.parametrize("page", MOVING, ids=lambda page: page.stem)
+def test_calls_of_the_tables_exist_with_their_keywords(page):
+    import ast
+    import inspect
+    from importlib import import_module
+
+    import sourcetree
+
+    public = {
+        name: module for module, name in sourcetree.exported_names() if not module.startswith("echolearn.interop")
+    }
+    for code in ours(page):
+        if code.startswith(("echolearn ", "--", "[")) or not code.replace("...", "x").strip():
+            continue
+        try:
+            tree = ast.parse(code)
+        except SyntaxError:
+            continue  # a part of a call
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("echolearn"):
+                for alias in node.names:
+                    assert hasattr(import_module(str(node.module)), alias.name), code
+            if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("echolearn."):
+                module, _, name = ast.unparse(node).rpartition(".")
+                assert any(f"{m}.{n}".startswith(f"{module}.{name}") for m, n in sourcetree.exported_names()), code
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in public:
+                value = getattr(import_module(public[node.func.id]), node.func.id)
+                known = set(inspect.signature(value).parameters)
+                assert {str(k.arg) for k in node.keywords} <= known, (code, known)
+
+
 def test_properties_that_are_computed_once_have_an_entry():
     from api_reference import methods
 

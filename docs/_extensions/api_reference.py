@@ -1,6 +1,6 @@
-"""Write reference/api/: one page for every module with public names, and on it every name with every parameter.
+"""Write reference/api/: a page for every module with public names, and one for every class that has methods.
 
-The names are those whose docstrings `make lint` checks (tests/support/sourcetree.py).
+The names are those whose docstrings `make lint` checks (tests/support/sourcetree.py), and the constants below.
 """
 
 import inspect
@@ -13,7 +13,17 @@ from sphinx.ext.autodoc.mock import mock
 
 import sourcetree
 
-ORDER = ("echolearn", "echolearn.metrics", "echolearn.datasets")  # the first pages; then by name
+FIRST = (  # the first modules, and the first names of a module; then by name
+    *("echolearn", "echolearn.metrics", "echolearn.datasets"),
+    *("ESNClassifier", "ESNRegressor", "DeepESNClassifier", "DeepESNRegressor", "SeriesClassifier", "SeriesRegressor"),
+    *("ESNForecaster", "Reservoir", "ReservoirFeatures"),
+)
+CONSTANTS = {  # they have no docstring
+    "__version__": "The version of echolearn, as text.",
+    "SCORERS": "The names of all scores that `scorer` takes: those of scikit-learn, and `neg_nrmse`.",
+    "ENGLISH": "The phones of synthetic speech.",
+    "TIMIT_61": "The 61 phones of TIMIT.",
+}
 
 GROUPS = {
     "Estimators and model files": lambda module: module in ("echolearn", "echolearn.exceptions", "echolearn.streams"),
@@ -31,16 +41,18 @@ GROUPS = {
 
 
 def public_names():
-    """Return {module: [names]}, each class or function once, under the first package that lists it."""
-    seen, found = set(), {}
+    """Return {module: {name: module with its entry}}: a name has its entry where it is listed first."""
+    seen, found = {}, {}
     for module, name in sourcetree.exported_names():
         definition = sourcetree.find(module, name)
-        if definition is None or definition.name in seen:
-            continue
-        seen.add(definition.name)
-        found.setdefault(module, []).append(name)
-    known = [module for module in ORDER if module in found]
-    return {module: sorted(found[module]) for module in [*known, *sorted(set(found) - set(known))]}
+        place = f"{module}.{name}" if definition is None else definition.name
+        found.setdefault(module, {})[name] = seen.setdefault(place, module)
+    return {module: {name: found[module][name] for name in ordered(found[module])} for module in ordered(found)}
+
+
+def ordered(names):
+    """Return names by their places in `FIRST`, then by the alphabet."""
+    return sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name.lower()))
 
 
 def methods(kind):
@@ -59,6 +71,8 @@ def methods(kind):
 def entry(module, name):
     """Return the directive of one name."""
     value = getattr(import_module(module), name)
+    if not callable(value):
+        return f".. py:data:: {module}.{name}\n\n   {CONSTANTS[name]}\n"
     if not inspect.isclass(value):
         return f".. autofunction:: {module}.{name}\n"
     kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
@@ -80,14 +94,39 @@ def summary(rows):
     return "\n".join([*lines, ""])
 
 
-def page(module, names):
-    """Return a page: what the module is for, a line on each name, and all about each of them."""
+def has_page(module, name):
+    """Whether a name is a class with methods, which has a page of its own."""
+    value = getattr(import_module(module), name)
+    return inspect.isclass(value) and not issubclass(value, BaseException) and bool(methods(value))
+
+
+def pages():
+    """Return the texts of all pages by their files."""
+    found = public_names()
+    texts = {"index.rst": index(list(found))}
+    for module, names in found.items():
+        own = [name for name, place in names.items() if place == module]
+        classes = [name for name in own if has_page(module, name)]
+        texts[f"{module}.rst"] = module_page(module, names, classes, [name for name in own if name not in classes])
+        for name in classes:
+            texts[f"{module}/{name}.rst"] = "\n".join([name, "=" * len(name), "", entry(module, name)])
+    return texts
+
+
+def module_page(module, names, classes, others):
+    """Return a page: what the module is for, a line on each name, and all about those without a page of their own."""
     package = import_module(module)
-    text = safe(inspect.getdoc(package) or "")
-    rows = [(f":py:obj:`{name} <{module}.{name}>`", first_line(getattr(package, name))) for name in names]
-    lines = [module, "=" * len(module), "", text, "", summary(rows) if len(rows) > 1 else ""]
-    lines += [entry(module, name) for name in names]
-    return "\n".join(lines)
+    lines = [module, "=" * len(module), "", safe(inspect.getdoc(package) or ""), ""]
+    if len(names) > 1:
+        lines.append(
+            summary(
+                (f":py:obj:`{name} <{place}.{name}>`", CONSTANTS.get(name) or first_line(getattr(package, name)))
+                for name, place in names.items()
+            )
+        )
+    if classes:
+        lines += [".. toctree::", "   :hidden:", "", *(f"   {module}/{name}" for name in classes), ""]
+    return "\n".join([*lines, *(entry(module, name) for name in others)])
 
 
 def short(module):
@@ -128,18 +167,16 @@ def safe(text):
 
 
 def write(app):
-    """Write the pages that have changed; delete those of modules that are gone."""
+    """Write the pages that have changed; delete those of modules and classes that are gone."""
     folder = Path(app.srcdir) / "reference" / "api"
-    folder.mkdir(exist_ok=True)
     with mock(app.config.autodoc_mock_imports):  # adapters of libraries that are not installed here
-        found = public_names()
-        texts = {f"{module}.rst": page(module, names) for module, names in found.items()}
-        texts["index.rst"] = index(list(found))
-    for path in folder.glob("*.rst"):
-        if path.name not in texts:
+        texts = pages()
+    for path in folder.rglob("*.rst"):
+        if path.relative_to(folder).as_posix() not in texts:
             path.unlink()
     for name, text in texts.items():
         path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 

@@ -11,6 +11,7 @@ in a page are for the build:
     <!-- not executed: why -->        before a block that cannot run here; the site shows the reason
 """
 
+import functools
 import hashlib
 import json
 import re
@@ -29,6 +30,7 @@ PART = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 RUNNER = Path(__file__).with_name("run_blocks.py")
+SOURCE = Path(__file__).parents[2] / "src"
 
 
 def blocks(text):
@@ -36,6 +38,13 @@ def blocks(text):
     return [
         None if part["skipped"] else part["hidden"] or part["code"] or part["lines"] for part in PART.finditer(text)
     ]
+
+
+@functools.cache
+def source_digest():
+    """Return a digest of the library: what a page printed is shown until the page or the library changes."""
+    files = sorted(SOURCE.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def executed(codes, figures):
@@ -58,7 +67,7 @@ def run_page(app, docname, source):
         return
     figures = Path(app.outdir).parent / "executed"
     figures.mkdir(parents=True, exist_ok=True)
-    key = hashlib.sha256(json.dumps([codes, app.config.release]).encode()).hexdigest()[:16]
+    key = hashlib.sha256(json.dumps([codes, source_digest()]).encode()).hexdigest()[:16]
     kept = figures / f"{docname.replace('/', '-')}-{key}.json"
     if not kept.exists():
         try:

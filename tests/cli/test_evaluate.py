@@ -38,7 +38,8 @@ def test_the_phone_error_counts_frames_of_another_phone(opened: Corpus, network:
     assert 0 < wrong < states  # some frames have the right phone and the wrong state
     assert result["phone_error"] == pytest.approx(wrong / len(spoken))
     assert result["test_error"] == pytest.approx(states / len(spoken))
-    assert f"phone error by frame: {100 * wrong / len(spoken):.1f} %, {len(spoken)} frames" in errors_text(result)
+    text = f"phone error by frame, 3 phones of the corpus: {100 * wrong / len(spoken):.1f} %, {len(spoken)} frames"
+    assert text in errors_text(result)
     assert f"state error: test {100 * states / len(spoken):.1f} %" in errors_text(result)
 
 
@@ -71,6 +72,7 @@ def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(opened: Cor
         "frames",
         "valid_error",
         "phone_error",
+        "phones",
         "states_unknown_to_the_model",
         "confused",
     ]

@@ -84,3 +84,12 @@ def test_colours_are_for_terminals_only(run: Run, tmp_path: Path) -> None:
 def test_one_thread_is_called_one(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("echolearn.paper.estimate.thread_count", lambda: 1)
     assert "on 1 thread with" in run("phones", "--corpus", "synthetic", "--estimate", "--out", tmp_path / "out").output
+
+
+def test_estimates_fit_into_eighty_columns(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in (("table1", "--full", "--corpus", "synthetic"), ("phones", "--corpus", "synthetic")):
+        lines = run(*words, "--estimate", "--out", tmp_path / "out").output.splitlines()
+        tables = [line for line in lines if " GB" in line or "units" in line.split()[:1]]
+        assert len(tables) > 3
+        assert max(map(len, tables)) <= 80

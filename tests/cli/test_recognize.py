@@ -44,7 +44,7 @@ def texts(results):
 
 def test_training_prints_the_phone_error_on_valid(trained: tuple[Path, str]) -> None:
     path, output = trained
-    assert "phone error: valid" in output
+    assert "phone error in 3 phones of the corpus: valid" in output
     assert "(S " in output
     assert f"written: {path}" in output
     assert not list(path.parent.glob("*.checkpoint"))

@@ -26,6 +26,17 @@ def test_markdown_has_the_errors_of_every_system_with_intervals() -> None:
     assert "Not all systems" in phone_report.markdown(table(complete=False))
 
 
+def test_the_text_names_the_classes_and_fits_into_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for level, name in (("phone39", "classes of Lee and Hon"), ("corpus", "phones of the corpus")):
+        lines = phone_report.plain_text(table(level=level)).splitlines()
+        assert lines[1].startswith(f"Phone error in {table()['phones']} {name}: ")
+        tables = [line for line in lines if re.match(r" *(system|fixed|learned)  ", line)]
+        assert len(tables) == 6  # two tables of three lines
+        assert max(map(len, tables)) <= 80
+        assert "cannot be given for fewer than 4" in " ".join(lines)
+
+
 def test_the_headline_says_what_learning_gains_or_loses() -> None:
     assert "from 30.0 % to 24.0 %, 20.0 % relative below" in phone_report.headline(table())
     worse = table()

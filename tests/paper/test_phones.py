@@ -165,7 +165,7 @@ def test_the_table_has_the_documented_schema(spoken: Corpus, finished: Run) -> N
             score = row[part]
             assert all(isinstance(score[name], float) for name in RATES)
             assert score["phone_error"] == pytest.approx(sum(score[name] for name in RATES[1:]), abs=1e-5)
-            assert score["interval"][0] <= score["phone_error"] <= score["interval"][1]
+            assert score["interval"] is None  # too few speakers
             assert 0 < score["frame_phone_error"] <= score["state_error"] < 1
     assert {p.name for p in out.iterdir()} == {"systems", "report.html", "phones.json", "phones.md"}
     assert [(c["system"], c["against"]) for c in table["comparisons"]] == [

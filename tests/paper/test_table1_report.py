@@ -159,3 +159,15 @@ def test_only_the_page_of_the_synthetic_corpus_is_called_synthetic() -> None:
 
 def test_without_figures_the_page_says_how_to_get_them() -> None:
     assert "echolearn[report]" in table_page(table(), [])
+
+
+@pytest.mark.parametrize("columns", range(1, 14))
+@pytest.mark.parametrize("room", [20, 80, 200])
+def test_tables_that_are_too_wide_fold(monkeypatch: pytest.MonkeyPatch, columns: int, room: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(room))
+    rows = [[f"r{k}c{i}" + "x" * (i % 4) for i in range(columns)] for k in range(3)]
+    lines = report.aligned(rows[0], rows[1:])
+    assert max(map(len, lines)) <= room
+    assert all(line.split()[0] == f"r{k % 3}c0" for k, line in enumerate(lines))
+    cells = [[c for line in lines[k::3] for c in line.split()[columns > 1 :]] for k in range(3)]
+    assert cells == [row[columns > 1 :] for row in rows]

@@ -95,9 +95,16 @@ def test_the_interval_lies_around_the_rate_and_is_wider_for_speakers_who_differ(
     assert by_speaker.high - by_speaker.low > 1.5 * (by_utterance.high - by_utterance.low)
 
 
-def test_one_speaker_has_no_interval():
-    found = evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, speakers={"u": "s", "v": "s"}).interval()
-    assert (found.low, found.high) == (0.0, float("inf"))
+@pytest.mark.parametrize("speakers", [1, 2, 3, 4, 10])
+def test_an_interval_needs_more_draws_than_its_ends_leave_out(speakers):
+    true = {f"u{k}": ["a"] * 10 for k in range(3 * speakers)}
+    errors = {name: ["x"] * (k % speakers) + ["a"] * (10 - k % speakers) for k, name in enumerate(true)}
+    who = {name: str(k % speakers) for k, name in enumerate(true)}
+    rate, low, high = evaluate(true, errors, speakers=who).interval()
+    if speakers**-speakers > 0.025:  # one speaker alone is drawn more often than 2.5 % of the time
+        assert (low, high) == (0.0, float("inf"))
+    else:
+        assert 0 < low < rate < high < (speakers - 1) / 10
 
 
 def test_matched_pairs_tell_systems_apart_and_equal_ones_not():

@@ -98,6 +98,7 @@ def part_errors(model: StateClassifier, corpus: Corpus, part: str) -> dict[str, 
         "frames": len(spoken),
         f"{part}_error": float(np.mean(spoken != recognised)),
         "phone_error": float(wrong.sum() / counts.sum()),
+        "phones": len(phones),
         "states_unknown_to_the_model": unknown,
         "confused": [
             {"said": phones[a], "heard": phones[b], "frames": int(wrong[a, b])} for a, b in largest if wrong[a, b] > 0
@@ -111,7 +112,8 @@ def errors_text(found: dict[str, Any]) -> str:
     kind = " (synthetic speech)" if found["synthetic"] else ""
     lines = [
         f"state error{kind}: {part} {100 * found[f'{part}_error']:.1f} %",
-        f"phone error by frame: {100 * found['phone_error']:.1f} %, {found['frames']:,} frames",
+        f"phone error by frame, {found['phones']} phones of the corpus: {100 * found['phone_error']:.1f} %, "
+        f"{found['frames']:,} frames",
         f"most frequent confusions (frames): {confusions or 'none'}",
     ]
     return "\n".join([*lines, *([f"states unknown to the model: {', '.join(unknown)}"] if unknown else [])])

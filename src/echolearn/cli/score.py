@@ -10,10 +10,11 @@ from pathlib import Path
 import click
 
 from echolearn.cli.options import FILE, PATH, words
+from echolearn.display.facts import counted
 from echolearn.exceptions import CorpusError
 from echolearn.speech import Evaluation, evaluate, matched_pairs, read_mlf
 from echolearn.speech._phone_set import SILENCES, fold, level_map, read_phone_map, split_state
-from echolearn.speech._scoring import Counts, Pair
+from echolearn.speech._scoring import MIN_SPEAKERS, Counts, Pair
 from echolearn.speech._text import line_problem, read_lines
 from echolearn.speech._transcripts import read_transcripts
 from echolearn.speech.formats import Recognised, read_ctm, read_json, read_stm, read_textgrid
@@ -77,6 +78,7 @@ def score(
 
 SHOWN_ERRORS = 8
 TEXTGRID = ".textgrid"
+LEE_AND_HON = ("39", "48")  # their numbers of classes
 Tokens = dict[str, list[str]]  # of each utterance
 
 
@@ -163,13 +165,13 @@ class Score:
     missing: int
     extra: int
     known_speakers: bool
+    classes: str  # into which tokens are folded: " in the 39 classes of Lee and Hon"; "" if they are not
 
     def as_json(self) -> dict[str, object]:
         interval = self.evaluation.interval()
-        single = len(self.evaluation.by_speaker()) < 2
         return {
             **_counts(self.evaluation.total),
-            "interval": None if single else [interval.low, interval.high],
+            "interval": [interval.low, interval.high] if interval.high < float("inf") else None,
             "utterances": len(self.evaluation.alignments),
             "speakers": len(self.evaluation.by_speaker()) if self.known_speakers else None,
             "without_hypothesis": self.missing,
@@ -186,23 +188,26 @@ class Score:
 
     def as_text(self) -> str:
         total, interval = self.evaluation.total, self.evaluation.interval()
-        groups = len(self.evaluation.by_speaker())
+        groups, utterances = len(self.evaluation.by_speaker()), counted(len(self.evaluation.alignments), "utterance")
         lines = [
-            f"error {100 * total.error_rate:.2f} % (S {total.substitutions:,}, D {total.deletions:,}, "
-            f"I {total.insertions:,} of {total.reference:,} tokens in {len(self.evaluation.alignments):,} utterances)"
+            f"error {100 * total.error_rate:.2f} %{self.classes} (S {total.substitutions:,}, D {total.deletions:,}, "
+            f"I {total.insertions:,} of {total.reference:,} tokens in {utterances})"
         ]
-        if groups > 1:
-            over = "speakers" if self.known_speakers else "utterances"
-            bounds = f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
-            lines.append(f"95 % interval over {groups} {over}: {bounds} %")
+        bounds = f"{100 * interval.low:.2f} to {100 * interval.high:.2f} %"
+        if groups < MIN_SPEAKERS:
+            bounds = f"cannot be given, at least {MIN_SPEAKERS} are required"
+        over = counted(groups, "speaker" if self.known_speakers else "utterance")
+        lines.append(f"95 % interval over {over}: {bounds}")
         for what in ("substitutions", "deletions", "insertions"):
             common = [(p, n) for p, n in self.evaluation.confusions().most_common() if _sort(p) == what][:SHOWN_ERRORS]
             shown = ", ".join(f"{' as '.join(token for token in pair if token)} ({n})" for pair, n in common)
             lines.append(f"most frequent {what}: {shown or 'none'}")
         if self.missing:
-            lines.append(f"{self.missing} utterances have no hypothesis; all their tokens count as deletions")
+            lines.append(
+                f"without hypothesis: {counted(self.missing, 'utterance')}; all their tokens count as deletions"
+            )
         if self.extra:
-            lines.append(f"{self.extra} utterances of the hypothesis have no reference and do not count")
+            lines.append(f"without reference: {counted(self.extra, 'utterance')} of the hypothesis, which do not count")
         return "\n".join(lines)
 
     def table(self, by: str) -> str:
@@ -262,11 +267,13 @@ def score_transcripts(
         if without:
             raise ValueError(f"{len(without)} utterances have no speaker, the first is {without[0]!r}")
         who = {name: known[name] for name in reference.tokens}
-    return Score(evaluate(true, answers, speakers=who, ignore=ignored), missing, extra, who is not None)
+    classes = f"{phone_map} classes of Lee and Hon" if phone_map in LEE_AND_HON else f"classes of {phone_map}"
+    classes = "" if phone_map is None else f" in the {classes}"
+    return Score(evaluate(true, answers, speakers=who, ignore=ignored), missing, extra, who is not None, classes)
 
 
 def _phone_map(word: str, transcripts: Iterable[Sequence[str]], case: bool) -> dict[str, str | None]:
-    if word in ("39", "48"):
+    if word in LEE_AND_HON:
         return level_map(f"phone{word}", {token for tokens in transcripts for token in tokens})
     found = read_phone_map(Path(word))
     return found if case else {token.lower(): name and name.lower() for token, name in found.items()}

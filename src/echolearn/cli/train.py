@@ -451,7 +451,8 @@ def recognition_summary(recognizer: Recognizer, corpus: Corpus) -> str:
     found = recognizer.recognize_all(inputs)
     kind = _kind(corpus.synthetic)
     phones = evaluate_phones(part.phones, {n: t.phones for n, t in found.items()}, speakers=part.speakers)
-    lines = [f"phone error{kind}: valid {counts_text(phones, 'phones')}"]
+    classes = f"in {len(recognizer.phones.phones)} phones of the corpus"
+    lines = [f"phone error {classes}{kind}: valid {counts_text(phones, 'phones')}"]
     if recognizer.words is not None and part.words:
         words = evaluate_words(part.words, {n: found[n].words or () for n in part.words}, speakers=part.speakers)
         lines.append(f"word error{kind}: valid {counts_text(words, 'words')}")

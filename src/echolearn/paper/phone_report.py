@@ -25,6 +25,7 @@ from echolearn.paper.table1_report import (
     page_head,
     percent,
 )
+from echolearn.speech._scoring import MIN_SPEAKERS
 from echolearn.validation import Array
 
 SCHEMA = 1  # raised when a key of phones.json changes its meaning
@@ -36,9 +37,9 @@ SYSTEM_NAMES = {
     "deep": "a deep network of several layers, all weights learned",
 }
 LEVELS = {
-    "corpus": "the phones of the corpus",
-    "phone48": "the 48 classes of Lee and Hon",
-    "phone39": "the 39 classes of Lee and Hon",
+    "corpus": "phones of the corpus",
+    "phone48": "classes of Lee and Hon",
+    "phone39": "classes of Lee and Hon",
 }
 
 
@@ -49,7 +50,7 @@ class PartScore(TypedDict):
     substitutions: float
     deletions: float
     insertions: float
-    interval: list[float] | None  # of the phone error: 95 %, by a bootstrap over speakers; None with one speaker
+    interval: list[float] | None  # of the phone error: 95 %, by a bootstrap over speakers; None for fewer than four
     phone_error_with_silence: float  # silences counted like other phones
     state_error: float
     frame_phone_error: float
@@ -111,6 +112,11 @@ def system_rows(table: PhoneTable) -> list[list[str]]:
     return rows
 
 
+def classes_text(table: PhoneTable) -> str:
+    """Return which phones are told apart: `39 classes of Lee and Hon`."""
+    return f"{table['phones']} {LEVELS[table['level']]}"
+
+
 def corpus_summary(table: PhoneTable) -> str:
     return f"{corpus_text(table)}, {table['speakers']} speakers"
 
@@ -118,7 +124,7 @@ def corpus_summary(table: PhoneTable) -> str:
 def scoring_text(table: PhoneTable) -> str:
     test = table["rows"][0]["test"]["reference_phones"] if table["rows"] else 0
     return (
-        f"Scored in {LEVELS[table['level']]}: {table['phones']}, silence included, which does not count as a phone"
+        f"Scored in {classes_text(table)}, silence included, which does not count as a phone"
         f"{f'; {test:,} phones on test' if test else ''}. {_ngram(table)}, durations and "
         "priors from the training labels; weights of the decoder tuned on valid; test decoded once."
     )
@@ -177,7 +183,7 @@ Corpus: {corpus_summary(table)}. {scoring_text(table)}
 {markdown_table(SYSTEM_HEAD, system_rows(table))}
 
 Errors are per cent of the reference phones, state errors per cent of frames. The interval is a bootstrap over the
-speakers of the test part.
+speakers of the test part.{_interval_note(table)}
 {compared}
 
 ## Weights of the decoder
@@ -188,9 +194,17 @@ Notes on the corpus:{notes or " none"}
 """
 
 
+def _interval_note(table: PhoneTable) -> str:
+    """Return why intervals are missing; "" where they are not."""
+    missing = any(row["test"]["interval"] is None for row in table["rows"])
+    return f" It cannot be given for fewer than {MIN_SPEAKERS} of them." if missing else ""
+
+
 def plain_text(table: PhoneTable) -> str:
     rows = aligned(SYSTEM_HEAD, system_rows(table))
-    lines = ["", f"Phone error: {corpus_summary(table)}", *rows, *comparison_lines(table), "", headline(table)]
+    title = f"Phone error in {classes_text(table)}: {corpus_summary(table)}"
+    note = [f"95 % interval over the speakers of test.{_interval_note(table)}"] if _interval_note(table) else []
+    lines = ["", title, *rows, *note, *comparison_lines(table), "", headline(table)]
     return "\n".join(lines).rstrip()
 
 
@@ -209,7 +223,7 @@ All systems took {clock(total)}."""
 <section><h2>Phone error on test, per cent</h2>{_system_table(table)}
 <ul class=note>{names}</ul>
 <p class=note>Substitutions, deletions and insertions add up to the phone error. Interval: 95 %, by a bootstrap over the
-speakers of the test part. State error: frames with a wrong state.</p>
+speakers of the test part.{_interval_note(table)} State error: frames with a wrong state.</p>
 <ul class=note>{compared}</ul></section>
 {figure_blocks(figures)}
 <section><h2>Weights of the decoder, tuned on valid</h2>{_weight_table(table)}</section>

@@ -227,13 +227,12 @@ def score(model: StateClassifier, corpus: Corpus, task: PhoneScoring, progress: 
 
 def _part_score(found: Evaluation, with_silence: float, by_frame: tuple[float, float]) -> PartScore:
     total, interval = found.total, found.interval()
-    several = len({found.speakers[name] for name in found.alignments}) > 1
     return {
         "phone_error": round(total.error_rate, 6),
         "substitutions": round(total.substitutions / total.reference, 6),
         "deletions": round(total.deletions / total.reference, 6),
         "insertions": round(total.insertions / total.reference, 6),
-        "interval": [round(interval.low, 6), round(interval.high, 6)] if several else None,
+        "interval": [round(interval.low, 6), round(interval.high, 6)] if interval.high < float("inf") else None,
         "phone_error_with_silence": round(with_silence, 6),
         "state_error": round(by_frame[0], 6),
         "frame_phone_error": round(by_frame[1], 6),

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 from echolearn.display.progress import clock
@@ -361,9 +362,16 @@ def comma_separated(table: Table) -> str:
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table for a terminal, columns aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in (head, *rows)]
+    """Return the lines of a table for a terminal, columns aligned to the right. Columns for which the terminal is too
+    narrow follow in further tables, each with the first column."""
+    first, *others = zip(head, *rows, strict=True)
+    tables, room = [[first]], get_terminal_size().columns
+    for column in others:
+        if sum(2 + max(map(len, one)) for one in (*tables[-1], column)) - 2 > room and len(tables[-1]) > 1:
+            tables.append([first])
+        tables[-1].append(column)
+    padded = [[[c.rjust(max(map(len, column))) for c in column] for column in table] for table in tables]
+    return ["  ".join(cells) for table in padded for cells in zip(*table, strict=True)]
 
 
 def plain_text(table: Table) -> str:
