@@ -5,8 +5,8 @@
 
 Settings and candidates are in benchmarks/frozen/valid_times.toml, results in benchmarks/results/valid_times.json, where
 the score of every candidate is kept too (`chosen`). Both runs resume where they were stopped. Judged series are only
-generated when `protocol.require_frozen` agrees. Series on a ring (Lorenz 96, Kuramoto-Sivashinsky) are forecast by local
-networks and local NVAR. One process, one thread.
+generated when `protocol.require_frozen` agrees. Series on a ring (Lorenz 96, Kuramoto-Sivashinsky) are forecast by
+local networks and local NVAR. One process, one thread.
 """
 
 import argparse
@@ -215,7 +215,7 @@ def best(chosen, side):
 
 
 def measure(task, settings, path, record):
-    """Write the valid times of every side and seed on the judged series, at the settings chosen on the tuning series."""
+    """Write the valid times of every side and seed on the judged series, at the settings chosen on the other one."""
     chosen = json.loads(path.read_text())["chosen"][task]
     start_from = max((best(chosen, side) for side in REGIMES), key=lambda found: found[1])[0]
     series, starts = load(task, settings, "judged")
@@ -227,7 +227,8 @@ def measure(task, settings, path, record):
         if side == "reservoirpy":
             network = dict(best(chosen, side)[0])
             return peer(settings, network, seed, series, [network.pop("ridge")])[0]
-        return ours(settings, start_from if side == "learned" else best(chosen, side)[0], seed, series, side == "learned")
+        learned = side == "learned"
+        return ours(settings, start_from if learned else best(chosen, side)[0], seed, series, learned)
 
     for side in SIDES:
         for seed in settings["seeds"][:1] if side == "NVAR" else settings["seeds"]:

@@ -39,13 +39,15 @@ def plain_loop(esn, series, steps, size, reach):
     return np.array(out) * esn.target_scale_ + esn.target_mean_
 
 
-@pytest.mark.parametrize(("neighbourhood", "size", "reach"), [(2, 1, 2), (0, 1, 0), ((3, 2), 3, 2), ([4, 4], 4, 4)])
+@pytest.mark.parametrize(
+    ("neighbourhood", "size", "reach"), [(np.int64(2), 1, 2), (0, 1, 0), ((3, 2), 3, 2), ([4, 4], 4, 4)]
+)
 @pytest.mark.parametrize("solver", ["qr", "gram"])
 def test_a_forecast_is_a_loop_over_points(neighbourhood, size, reach, solver):
     esn = fitted(neighbourhood=neighbourhood, solver=solver)
-    expected = plain_loop(esn, FIELD, 8, size, reach)
-    np.testing.assert_allclose(esn.predict(8), expected, atol=1e-6)
-    np.testing.assert_allclose(esn.predict(8, warm_up=FIELD[50:150]), plain_loop(esn, FIELD[50:150], 8, size, reach), atol=1e-6)
+    np.testing.assert_allclose(esn.predict(8), plain_loop(esn, FIELD, 8, size, reach), atol=1e-6)
+    other = FIELD[50:150]
+    np.testing.assert_allclose(esn.predict(8, warm_up=other), plain_loop(esn, other, 8, size, reach), atol=1e-6)
     assert esn.method_ == "closed_loop"
     assert esn.n_features_in_ == 12
 

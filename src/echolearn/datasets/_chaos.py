@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn.validation import check_integer, check_number, check_positive, finite_array
+from echolearn.validation import Array, check_integer, check_number, check_positive, finite_array
 
 Series = NDArray[np.float64]
-Slope = Callable[[NDArray[Any]], NDArray[Any]]
+Slope = Callable[[Array], Array]
 
 DIVERGED_VALUE = 1e6  # none of the systems here returns from so far away
 MAX_SOLVER_STEPS = 10**7  # of one series
@@ -104,8 +104,8 @@ def lorenz(
     The largest Lyapunov exponent is 0.906, so that one Lyapunov time is 1.104 units of time, or 55 steps of 0.02.
 
     Steps of the solver are exact up to rounding errors: within each, the slopes are a polynomial through 16 Gauss
-    nodes. Rounding errors grow like all others, so that from any sample on the series is true for a limited time: for 25
-    Lyapunov times here. From 20 starts it stayed within 1 % of its standard deviation for at least 1 Lyapunov time
+    nodes. Rounding errors grow like all others, so that from any sample on the series is true for a limited time, here
+    for 25 Lyapunov times. From 20 starts it stayed within 1 % of its standard deviation for at least 1 Lyapunov time
     more, in comparison with steps of half the length and 22 nodes; four of them were compared with a Taylor series of
     order 40 in decimal numbers of 45 digits, too. `valid_time` knows it and refuses to compare for longer.
 
@@ -125,7 +125,7 @@ def lorenz(
 
 
 def _lorenz_slope(sigma: float, rho: float, beta: float) -> Slope:
-    def slope(X: NDArray[Any]) -> NDArray[Any]:
+    def slope(X: Array) -> Array:
         x, y, z = X
         return np.array([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])
 
@@ -175,7 +175,7 @@ def rossler(
     """
     a, b, c = (check_number(n, v) for n, v in (("a", a), ("b", b), ("c", c)))
 
-    def slope(X: NDArray[Any]) -> NDArray[Any]:
+    def slope(X: Array) -> Array:
         x, y, z = X
         return np.array([-y - z, x + a * y, b + z * (x - c)])
 
@@ -192,14 +192,14 @@ def flow(slope: Slope, start: ArrayLike, name: str, *, steps: int, discard: int,
 
 def integrate(
     slope: Slope,
-    start: NDArray[Any],
+    start: Array,
     *,
     steps: int,
     dt: float,
     step: float,
     rates: Series | None = None,
     nodes: int = NODES_PER_STEP,
-) -> NDArray[Any]:
+) -> Array:
     """Return the solution (steps, dims) of dx/dt = rates x + slope(x) at dt, 2 dt, ...; NaN from where it runs off.
 
     Over a step, slope(x) is the polynomial through its values at Gauss nodes, and x its exact response. Both are found
@@ -209,14 +209,14 @@ def integrate(
     rates = np.zeros(1) if rates is None else rates
     for longest in step / 2.0 ** np.arange(4):
         per_step = int(min(max(1.0, longest / dt + 1e-9), MAX_SAMPLES_PER_STEP))
-        substeps = np.ceil(dt / longest - 1e-9) if per_step == 1 else 1.0
+        substeps = max(1.0, np.ceil(dt / longest - 1e-9))
         if substeps * steps > MAX_SOLVER_STEPS:
             raise ValueError(f"dt={dt!r} and {steps} steps take more than {MAX_SOLVER_STEPS:,} steps of the solver.")
-        response = Response.of(rates, dt * per_step / max(1.0, substeps), per_step, nodes)
-        series = _respond(slope, start, response, steps * max(1, int(substeps)))
+        response = Response.of(rates, dt * per_step / substeps, per_step, nodes)
+        series = _respond(slope, start, response, steps * int(substeps))
         if np.isfinite(series).all():
             break
-    return series[:, max(1, int(substeps)) - 1 :: max(1, int(substeps))].T
+    return series[:, int(substeps) - 1 :: int(substeps)].T
 
 
 class Response(NamedTuple):
@@ -256,10 +256,10 @@ def response_weights(rates: Series, times: Series, nodes: Series) -> Series:
 def lagrange(times: Series, nodes: Series) -> Series:
     """Return the polynomials (times, nodes) that are 1 at one node and 0 at the others; all of them in [0, 1]."""
     degree = len(nodes) - 1
-    return np.linalg.solve(legvander(2 * nodes - 1, degree).T, legvander(2 * times - 1, degree).T).T
+    return np.asarray(np.linalg.solve(legvander(2 * nodes - 1, degree).T, legvander(2 * times - 1, degree).T).T)
 
 
-def _respond(slope: Slope, x: NDArray[Any], response: Response, count: int) -> NDArray[Any]:
+def _respond(slope: Slope, x: Array, response: Response, count: int) -> Array:
     """Return so many samples (dims, count), step after step; NaN from the step on whose iteration fails."""
     node_decay, node_weights, decay, weights = response
     per_step = decay.shape[1]
@@ -322,7 +322,7 @@ def double_scroll(
     (500, 3)
     """
 
-    def slope(X: NDArray[Any]) -> NDArray[Any]:
+    def slope(X: Array) -> Array:
         v1, v2, i = X
         g = (v1 - v2) / 3.44 + 2 * 2.25e-5 * np.sinh(11.6 * (v1 - v2))
         return np.array([v1 / 1.2 - g, g - i, v2 - 0.193 * i])
@@ -330,9 +330,7 @@ def double_scroll(
     return flow(slope, start, "double_scroll", steps=steps, discard=discard, dt=dt, step=0.125)
 
 
-def laser(
-    steps: int, *, dt: float = 0.5, start: ArrayLike = (1.0, 1.0, 1.0), discard: int = 1000
-) -> Series:
+def laser(steps: int, *, dt: float = 0.5, start: ArrayLike = (1.0, 1.0, 1.0), discard: int = 1000) -> Series:
     """Generate the intensity of a far-infrared laser, as in data set A of the Santa Fe competition.
 
     The recorded laser follows the Lorenz-Haken equations of a single-mode laser closely; they are the Lorenz equations
@@ -440,8 +438,8 @@ def mackey_glass(
     steps, discard
         As in `lorenz`.
     tau : float, default 17.0
-        The delay. The series is chaotic for tau > 16.8. The usual choices are 17 and 30; with 30 the series is harder to
-        forecast.
+        The delay. The series is chaotic for tau > 16.8. The usual choices are 17 and 30; with 30 the series is harder
+        to forecast.
     beta, gamma, power : float, default 0.2, 0.1, 10.0
         The constants of the equation.
     start : float, default 1.2
@@ -476,16 +474,17 @@ def mackey_glass(
     beta, gamma, power = (check_number(n, v) for n, v in (("beta", beta), ("gamma", gamma), ("power", power)))
     per_delay, samples = np.ceil(tau / 0.5), np.arange(1, discard + steps + 1)
     if per_delay * max(1.0, len(samples) / tau) > MAX_SOLVER_STEPS:
-        raise ValueError(f"tau={tau!r} and {len(samples)} steps take more than {MAX_SOLVER_STEPS:,} steps of the solver.")
-    return check_bounded(_delayed(x, tau, int(per_delay), samples, (beta, gamma, power)), "mackey_glass")[discard:]
+        raise ValueError(f"tau={tau!r} and {steps} steps take more than {MAX_SOLVER_STEPS:,} steps of the solver.")
+    return check_bounded(solve_delayed(x, tau, int(per_delay), samples, (beta, gamma, power)), "mackey_glass")[discard:]
 
 
-def _delayed(
+def solve_delayed(
     x: float,
     tau: float,
     per_delay: int,
     samples: NDArray[np.int64],
     constants: tuple[float, float, float],
+    *,
     nodes: int = NODES_PER_STEP,
 ) -> Series:
     """Return the Mackey-Glass series (samples, 1): over one delay after another, whose delayed values are known.

@@ -76,9 +76,9 @@ def kuramoto_sivashinsky(
         return np.asarray(-0.5j * k[:, None] * np.fft.rfft(np.fft.irfft(v, grid, axis=0) ** 2, axis=0))
 
     noise = as_generator(random_state).normal(0.0, 0.1, points)
-    v = np.fft.rfft(noise - noise.mean())
-    v = np.append(v, np.zeros(len(k) - len(v))) * (grid / points)
-    waves = integrate(slope, v, steps=discard + steps, dt=dt, step=0.25, rates=linear, nodes=10)
+    v = np.fft.rfft(noise - noise.mean()) * (grid / points)
+    start = np.append(v, np.zeros(len(k) - len(v)))
+    waves = integrate(slope, start, steps=discard + steps, dt=dt, step=0.25, rates=linear, nodes=10)
     series = np.fft.irfft(waves, grid)[:, :: grid // points]
     return np.ascontiguousarray(check_bounded(series, "kuramoto_sivashinsky")[discard:])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from os import PathLike
 from typing import ClassVar, Self
 
@@ -172,7 +171,8 @@ def ring_of(neighbourhood: int | tuple[int, int] | None, data: SeriesData) -> Ri
     dims = data.form.dims
     if neighbourhood is None:
         return Ring.of(dims, dims, dims)
-    size, reach = (1, neighbourhood) if isinstance(neighbourhood, Integral) else neighbourhood
+    *size_or_none, reach = np.ravel(neighbourhood).tolist()
+    size = size_or_none[0] if size_or_none else 1
     if len(data.form.exogenous_mean):
         raise ValueError("exogenous is given with neighbourhood=, which has no place for it. Leave one of them out.")
     if dims % size or size + 2 * reach > dims:

@@ -84,9 +84,9 @@ def _known_exponent(name: str, steps: int, dt: float) -> float:
     exponent, true_for = TRUE_CHAOS[name]
     if steps * dt * exponent > true_for:
         raise ValueError(
-            f"the comparison has {steps} steps, {steps * dt * exponent:.1f} Lyapunov times with dt={dt:g}, but rounding "
-            f"errors let a solution of {name} be true for {true_for:g} Lyapunov times only. Compare at most the first "
-            f"{int(true_for / (dt * exponent))} steps of each forecast."
+            f"the comparison has {steps} steps, {steps * dt * exponent:.1f} Lyapunov times with dt={dt:g}, but "
+            f"rounding errors let a solution of {name} be true for {true_for:g} Lyapunov times only. Compare at most "
+            f"the first {int(true_for / (dt * exponent))} steps of each forecast."
         )
     return exponent
 

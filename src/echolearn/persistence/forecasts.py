@@ -102,10 +102,10 @@ def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: 
     if series < 1 or (series > 1 and not many) or len(residuals) < 1:
         raise ValueError(f"{series} series and {len(residuals)} residuals")
     network = model.single
-    local, size = model.settings.get("neighbourhood") is not None, network.readout.U.shape[1]
-    fits = size <= facts["features"] <= form.dims if local else "direct" in facts or facts["features"] == form.n_features
-    if not fits or not (form.exogenous_scale > 0).all() or (local and form.n_features > form.dims):
-        raise ValueError(f"{facts['features']} inputs; expected {form.n_features}, values and exogenous inputs")
+    inputs, local = facts["features"], model.settings.get("neighbourhood") is not None
+    fits = network.readout.U.shape[1] <= inputs <= form.dims == form.n_features if local else inputs == form.n_features
+    if not (fits or "direct" in facts) or not (form.exogenous_scale > 0).all():
+        raise ValueError(f"{inputs} inputs; expected {form.n_features}, values and exogenous inputs")
     forecast: Forecast = LoopForecast(form, network, last_state, last_value, residuals)
     if "direct" in facts:
         models = _restore_direct(tensors, facts["direct"], network.reservoir)
