@@ -187,11 +187,16 @@ def candidates(task, settings):
     def of_ours(network, series, starts):
         return scored(network, ours(settings, network, settings["tuning_seed"], series, False), series, starts)
 
+    def of_learned(network, series, starts):
+        return scored(network, ours(settings, network, settings["tuning_seed"], series, True), series, starts)
+
     titles = {regime: side for side, regime in REGIMES.items()}
     for number, (regime, network) in enumerate(networks(settings)):
         yield titles[regime], str(number), of_ours, network
         yield "reservoirpy", str(number), of_peer, network
         yield "NVAR", str(number), of_nvar, settings["nvar"][number]
+        if number < settings["learned_trials"]:
+            yield "learned", str(number), of_learned, network
 
 
 def tune(task, settings, path):
@@ -217,7 +222,6 @@ def best(chosen, side):
 def measure(task, settings, path, record):
     """Write the valid times of every side and seed on the judged series, at the settings chosen on the other one."""
     chosen = json.loads(path.read_text())["chosen"][task]
-    start_from = max((best(chosen, side) for side in REGIMES), key=lambda found: found[1])[0]
     series, starts = load(task, settings, "judged")
 
     def runner(side, seed):
@@ -227,8 +231,7 @@ def measure(task, settings, path, record):
         if side == "reservoirpy":
             network = dict(best(chosen, side)[0])
             return peer(settings, network, seed, series, [network.pop("ridge")])[0]
-        learned = side == "learned"
-        return ours(settings, start_from if learned else best(chosen, side)[0], seed, series, learned)
+        return ours(settings, best(chosen, side)[0], seed, series, side == "learned")
 
     for side in SIDES:
         for seed in settings["seeds"][:1] if side == "NVAR" else settings["seeds"]:
