@@ -168,7 +168,7 @@ def times(task, settings, run, series, starts):
     return valid_time(truth, run(starts), **how)
 
 
-def candidates(task, settings):
+def candidates(task, settings, path):
     """Yield a side, a key and a function from the tuning series to scored settings, one for each trial."""
 
     def scored(chosen, run, series, starts):
@@ -195,16 +195,30 @@ def candidates(task, settings):
         yield titles[regime], str(number), of_ours, network
         yield "reservoirpy", str(number), of_peer, network
         yield "NVAR", str(number), of_nvar, settings["nvar"][number]
-        if number < settings["learned_trials"]:
-            yield "learned", str(number), of_learned, network
+    for number in promising(chosen_for(task, path), settings):
+        yield "learned", number, of_learned, networks(settings)[int(number)][1]
+
+
+def promising(chosen, settings):
+    """Return the numbers of the networks that learning may start from: the best of the first ones, as fixed ones.
+
+    So that learned networks have as many trials as their rivals, counted with those of the fixed ones.
+    """
+    fixed = {number: score for side in REGIMES for number, (_, score) in chosen.get(side, {}).items()}
+    first = [n for n in fixed if int(n) < settings["trials"] - settings["learned_trials"]]
+    return sorted(first, key=lambda n: -fixed[n])[: settings["learned_trials"]]
+
+
+def chosen_for(task, path):
+    """Return the scored candidates of a task by side, as the result file has them."""
+    return json.loads(path.read_text()).get("chosen", {}).get(task, {}) if path.exists() else {}
 
 
 def tune(task, settings, path):
     """Score every candidate on the tuning series; what the result file has already is left out."""
     series = None
-    for side, key, score, candidate in candidates(task, settings):
-        known = json.loads(path.read_text()).get("chosen", {}).get(task, {}).get(side, {}) if path.exists() else {}
-        if key in known:
+    for side, key, score, candidate in candidates(task, settings, path):
+        if key in chosen_for(task, path).get(side, {}):
             continue
         series = series or load(task, settings, "tuning")
         with quiet():
@@ -221,7 +235,7 @@ def best(chosen, side):
 
 def measure(task, settings, path, record):
     """Write the valid times of every side and seed on the judged series, at the settings chosen on the other one."""
-    chosen = json.loads(path.read_text())["chosen"][task]
+    chosen = chosen_for(task, path)
     series, starts = load(task, settings, "judged")
 
     def runner(side, seed):
