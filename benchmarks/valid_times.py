@@ -1,78 +1,100 @@
-"""How long closed-loop forecasts of chaotic series stay valid: fixed and learned networks, reservoirpy and NVAR.
+"""How long closed-loop forecasts of chaotic series stay valid: learned networks beside rivals in their best regimes.
 
-    python benchmarks/valid_times.py --tune [--tasks lorenz ...]     # chooses settings on valid; test is not generated
-    python benchmarks/valid_times.py [--tasks lorenz ...]            # the figures on test, once settings are committed
+    python benchmarks/valid_times.py --tune [--tasks lorenz ...]     # chooses settings, on other series than the judged
+    python benchmarks/valid_times.py [--tasks lorenz ...]            # the figures, once settings are committed
 
-Settings and grids are in benchmarks/frozen/valid_times.toml, results in benchmarks/results/valid_times.json. The
-choices on valid are kept in the result file too (`chosen`), with the score of every candidate. Test figures are only
-computed when `protocol.require_frozen` agrees. One process, one thread; --jobs N runs tasks beside each other.
+Settings and candidates are in benchmarks/frozen/valid_times.toml, results in benchmarks/results/valid_times.json, where
+the score of every candidate is kept too (`chosen`). Both runs resume where they were stopped. Judged series are only
+generated when `protocol.require_frozen` agrees. Series on a ring (Lorenz 96, Kuramoto-Sivashinsky) are forecast by
+local networks and local NVAR. One process, one thread.
 """
 
 import argparse
-import itertools
 import json
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 import protocol
 import results
-from echolearn import ESNForecaster, NVARForecaster, Reservoir, datasets
+from echolearn import ESNForecaster, Reservoir, datasets
 from echolearn.exceptions import EchoStateWarning, TrainingWarning
 from echolearn.fitting.parameters import grouped_settings
+from echolearn.forecasting.nvar import PolynomialFeatures
 from echolearn.metrics import valid_time
+from echolearn.readout.orthogonal import OrthogonalFactors
 from echolearn.states import harvest
-from echolearn.states.closed_loop import run_closed_loop
+from echolearn.states.closed_loop import Ring, run_closed_loop
 
 NAME = "valid_times"
-SIDES = ("reservoirpy", "NVAR", "echolearn fixed", "echolearn learned")
-GRID = ("spectral_radius", "leak", "input_scaling", "bias_scaling")
+REGIMES = {"fixed, near zero": "near_zero", "fixed, edge of chaos": "edge"}
+SIDES = ("reservoirpy", "NVAR", *REGIMES, "learned")
+MAX_ROWS = 20_000  # that a readout of NVAR on a ring is fitted to
 
 
-def load(task, settings):
-    """Return a series (steps, dims), in standard deviations of train and valid, and their number of steps."""
-    series = getattr(datasets, task)(**settings["generate"])
-    known = settings["train"] + settings["valid"]
-    return (series - series[:known].mean(axis=0)) / series[:known].std(axis=0), known
+def load(task, settings, which):
+    """Return a series (steps, dims) in standard deviations of its known part, and the starts of its forecasts."""
+    known, judging = settings["known"], settings["judging"]
+    series = getattr(datasets, task)(known + judging + settings["horizon"], **settings[which])
+    past = series[:known] if "neighbourhoods" not in settings else series[:known].ravel()
+    starts = np.linspace(known, known + judging, settings["starts"]).astype(int)
+    return (series - past.mean(axis=0)) / past.std(axis=0), starts
 
 
-def grid(settings):
-    """Return the settings of networks that every side may try."""
-    return [dict(zip(GRID, values, strict=True)) for values in itertools.product(*(settings[name] for name in GRID))]
+def networks(settings):
+    """Return the networks that every side may try: half of them near zero, half at the edge of chaos."""
+    rng = np.random.default_rng(settings["tuning_seed"])
+    found = []
+    for number in range(settings["trials"]):
+        regime = ("near_zero", "edge")[number % 2]
+        drawn = {"spectral_radius": float(np.exp(rng.uniform(*np.log(settings[regime]))))}
+        for name in ("leak", "input_scaling", "bias_scaling"):
+            drawn[name] = float(np.exp(rng.uniform(*np.log(settings[name]))))
+        size, reach = settings.get("neighbourhoods", [[0, 0]])[rng.integers(len(settings.get("neighbourhoods", [0])))]
+        found.append((regime, drawn | ({"neighbourhood": (size, reach)} if size else {})))
+    return found
 
 
-def valid_starts(settings):
-    """Return where the loops on valid start, which run to its end: the same for all sides."""
-    n = settings["valid"]
-    return settings["train"] + np.linspace(0, n // 2, 20, endpoint=False).astype(int)
+def ring_of(settings, dims):
+    """Return the blocks of points that a network serves: one block without a neighbourhood."""
+    size, reach = settings.get("neighbourhood", (dims, 0))
+    return Ring.of(dims, size, size + 2 * reach)
 
 
-def ours(settings, network, seed, learn):
-    """Return an ESNForecaster that holds out the valid part of what it is given."""
-    return ESNForecaster(
+def ours(settings, network, seed, series, learn):
+    """Return a function from starts to forecasts by an ESNForecaster that was fitted to the known steps."""
+    how = {**network, "loop_steps": settings["loop_steps"] if learn else 1}
+    esn = ESNForecaster(
         settings["units"],
         solver="qr",
         learn="both" if learn else "none",
         epochs=settings["iterations"] if learn else None,
         washout=settings["washout"],
-        validation_fraction=settings["valid"] / (settings["train"] + settings["valid"]),
+        validation_fraction=settings["held_out"],
         random_state=seed,
-        **grouped_settings({**network, "loop_steps": settings["loop_steps"] if learn else 1}, ESNForecaster),
-    )
+        **grouped_settings(how, ESNForecaster),
+    ).fit(series[: settings["known"]])
+    return lambda starts: esn.predict(settings["horizon"], warm_up=warm(settings, series, starts))
 
 
-def peer(settings, network, seed, series):
-    """Return reservoirpy's network in our notation, and the function from a ridge to its readout of a series."""
+def warm(settings, series, starts):
+    """Return the steps before each start."""
+    return [series[s - settings["warm_up"] : s] for s in starts]
+
+
+def peer(settings, network, seed, series, ridges):
+    """Return, for each ridge, a function from starts to forecasts by reservoirpy's weights and its ridge readout.
+
+    Its states are computed by the same equation here, so that it can serve every block of a ring.
+    """
     from reservoirpy.mat_gen import uniform
     from reservoirpy.nodes import Reservoir as Node
     from reservoirpy.nodes import Ridge
 
-    bias = network["bias_scaling"]
+    ring, bias = ring_of(network, series.shape[1]), network["bias_scaling"]
     node = Node(
         settings["units"],
         sr=network["spectral_radius"],
@@ -82,16 +104,20 @@ def peer(settings, network, seed, series):
         bias=uniform(low=-bias, high=bias, connectivity=1.0),
         seed=seed,
     )
-    X, T = series[:-1], series[1:]
-    H_c = np.hstack([node.run(X), X])
+    node.run(series[:2, ring.columns[0]])
     constant = dense(node.bias).ravel() * np.ones(settings["units"])
     reservoir = Reservoir(W=dense(node.Win).T, W_rec=node.W, leak=network["leak"], bias=constant, activation="tanh")
+    z, washout = series[: settings["known"]], settings["washout"]
+    X = [z[:-1, columns] for columns in ring.columns]
+    H_c = np.vstack([np.hstack([h, x])[washout:] for h, x in zip(harvest(reservoir, X), X, strict=True)])
+    T = np.vstack([part[washout:] for part in np.split(z[1:], len(ring.columns), axis=1)])
 
-    def readout(ridge):
-        fitted = Ridge(ridge=ridge).fit(H_c, T, warmup=settings["washout"])
-        return np.vstack([fitted.Wout, fitted.bias])
+    def forecasts(ridge):
+        fitted = Ridge(ridge=ridge).fit(H_c, T)
+        U = np.vstack([fitted.Wout, fitted.bias])
+        return lambda starts: loops(reservoir, U, ring, warm(settings, series, starts), settings["horizon"])
 
-    return reservoir, readout
+    return [forecasts(ridge) for ridge in ridges]
 
 
 def dense(matrix):
@@ -99,111 +125,148 @@ def dense(matrix):
     return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
 
 
-def loops(reservoir, U, series, starts, horizon):
-    """Return closed loops (starts, steps, dims) that continue the series before each start, and the truth."""
-    first = min(starts) - 200
-    H = harvest(reservoir, series[first : max(starts)])
-    at = np.asarray(starts) - first
-    Y = run_closed_loop(
-        reservoir, U, True, H[at - 2], series[np.asarray(starts) - 1], E=np.empty((horizon, len(starts), 0))
-    )
-    return list(Y.swapaxes(0, 1))
+def loops(reservoir, U, ring, series, horizon):
+    """Return closed loops (starts, steps, dims) that continue series of one length."""
+    seen = [z[:-1, columns] for z in series for columns in ring.columns]
+    h = np.stack([H[-1] for H in harvest(reservoir, seen)])
+    E = np.empty((horizon, len(series), 0))
+    return list(run_closed_loop(reservoir, U, True, h, np.stack([z[-1] for z in series]), E=E).swapaxes(0, 1))
 
 
-def times(forecasts, series, starts, settings):
-    """Return the valid time of each forecast in Lyapunov times; those that reach its end are cut there."""
-    truth = [series[s : s + len(y)] for s, y in zip(starts, forecasts, strict=True)]
-    cut = [y[: len(t)] for y, t in zip(forecasts, truth, strict=True)]
-    return valid_time(truth, cut, lyapunov=settings["lyapunov"], threshold=settings["threshold"], scale=1.0)
+def nvar(settings, candidate, series, ridges):
+    """Return, for each ridge, a function from starts to forecasts by products of delayed values, local on a ring."""
+    delays, stride, degree, *block = candidate
+    ring = ring_of({"neighbourhood": block} if block else {}, series.shape[1])
+    features = PolynomialFeatures(ring.columns.shape[1], delays, stride, tuple(range(1, degree + 1)))
+    z, memory = series[: settings["known"]], features.memory
+    F = np.vstack([features.of_series(z[:-1, columns]) for columns in ring.columns])
+    T = np.vstack([np.diff(part[memory:], axis=0) for part in np.split(z, len(ring.columns), axis=1)])
+    some = slice(None, None, max(1, len(F) // MAX_ROWS))
+    factors = OrthogonalFactors.of(np.hstack([F, np.ones((len(F), 1))])[some], T[some])
+
+    def forecasts(ridge):
+        U = factors.readout(ridge * factors.square)
+
+        def run(starts):
+            past, out = [np.stack([series[s - j] for s in starts]) for j in range(memory + 1, 0, -1)], []
+            for _ in range(settings["horizon"]):
+                delayed = [ring.seen(past[-1 - j * stride]) for j in range(delays)]
+                change = features.of_windows(delayed) @ U[:-1] + U[-1]
+                out.append(past[-1] + change.reshape(len(starts), -1))
+                past = [*past[1:], out[-1]]
+            return list(np.array(out).swapaxes(0, 1))
+
+        return run
+
+    return [forecasts(ridge) for ridge in ridges]
 
 
-def tune_ours(settings, series):
-    """Return the score on valid of every network of the grid: the mean over the tuning seeds."""
-    scores = []
-    for network in grid(settings):
-        found = [ours(settings, network, seed, False).fit(series).history_[0] for seed in settings["tuning_seeds"]]
-        scores.append([network, float(np.mean([row["valid_time"] for row in found]) * settings["lyapunov"])])
-    return scores
+def times(task, settings, run, series, starts):
+    """Return the valid time of each forecast in Lyapunov times; a comparison beyond the truth would be refused."""
+    truth = [series[s : s + settings["horizon"]] for s in starts]
+    how = {"dt": settings["dt"], "lyapunov": task, "threshold": settings["threshold"], "scale": 1.0}
+    return valid_time(truth, run(starts), **how)
 
 
-def tune_peer(settings, series):
-    """Return the score on valid of every network of the grid with each ridge."""
-    starts = valid_starts(settings)
-    scores = []
-    for network in grid(settings):
-        values = []
-        for seed in settings["tuning_seeds"]:
-            reservoir, readout = peer(settings, network, seed, series[: settings["train"]])
-            values.append([])
-            for ridge in settings["peer_ridges"]:
-                Y = loops(reservoir, readout(ridge), series, starts, settings["valid"])
-                values[-1].append(times(Y, series, starts, settings).mean())
-        means = np.mean(values, axis=0)
-        scores += [[network | {"ridge": r}, float(m)] for r, m in zip(settings["peer_ridges"], means, strict=True)]
-    return scores
+def candidates(task, settings, path):
+    """Yield a side, a key and a function from the tuning series to scored settings, one for each trial."""
+
+    def scored(chosen, run, series, starts):
+        return [chosen, float(times(task, settings, run, series, starts).mean())]
+
+    def of_peer(network, series, starts):
+        runs = peer(settings, network, settings["tuning_seed"], series, settings["ridges"])
+        each = zip(settings["ridges"], runs, strict=True)
+        return max((scored(network | {"ridge": r}, run, series, starts) for r, run in each), key=lambda s: s[1])
+
+    def of_nvar(candidate, series, starts):
+        runs = nvar(settings, candidate, series, settings["ridges"])
+        each = zip(settings["ridges"], runs, strict=True)
+        return max((scored([candidate, r], run, series, starts) for r, run in each), key=lambda s: s[1])
+
+    def of_ours(network, series, starts):
+        return scored(network, ours(settings, network, settings["tuning_seed"], series, False), series, starts)
+
+    def of_learned(network, series, starts):
+        return scored(network, ours(settings, network, settings["tuning_seed"], series, True), series, starts)
+
+    titles = {regime: side for side, regime in REGIMES.items()}
+    for number, (regime, network) in enumerate(networks(settings)):
+        yield titles[regime], str(number), of_ours, network
+        yield "reservoirpy", str(number), of_peer, network
+        yield "NVAR", str(number), of_nvar, settings["nvar"][number]
+    for number in promising(chosen_for(task, path), settings):
+        yield "learned", number, of_learned, networks(settings)[int(number)][1]
 
 
-def tune_nvar(settings, series):
-    """Return the score on valid of every NVAR: nothing is random in it, and it chooses its ridge itself, on valid."""
-    starts, scores = valid_starts(settings), []
-    for delays, stride, degree in settings["nvar"]:
-        share = settings["valid"] / len(series)
-        model = NVARForecaster(delays, stride=stride, degree=degree, validation_fraction=share)
-        ridge = model.fit(series).ridge_
-        head = model.set_params(ridge=ridge).fit(series[: settings["train"]])
-        if head.n_products_ > settings["units"]:
-            raise ValueError(f"{head.n_products_} products are more than {settings['units']} units")
-        Y = head.predict(settings["valid"], warm_up=[series[:s] for s in starts])
-        chosen = {"delays": delays, "stride": stride, "degree": degree, "ridge": ridge, "products": head.n_products_}
-        scores.append([chosen, float(times(Y, series, starts, settings).mean())])
-    return scores
+def promising(chosen, settings):
+    """Return the numbers of the networks that learning may start from: the best of the first ones, as fixed ones.
+
+    So that learned networks have as many trials as their rivals, counted with those of the fixed ones.
+    """
+    fixed = {number: score for side in REGIMES for number, (_, score) in chosen.get(side, {}).items()}
+    first = [n for n in fixed if int(n) < settings["trials"] - settings["learned_trials"]]
+    return sorted(first, key=lambda n: -fixed[n])[: settings["learned_trials"]]
 
 
-def tune(task, settings):
-    """Return {side: scores of all candidates} on valid; the test part of the series is cut off first."""
-    series, known = load(task, settings)
-    series = series[:known]
-    with quiet():
-        made = {"reservoirpy": tune_peer, "NVAR": tune_nvar, "echolearn fixed": tune_ours}
-        return {side: sorted(make(settings, series), key=lambda s: -s[1]) for side, make in made.items()}
+def chosen_for(task, path):
+    """Return the scored candidates of a task by side, as the result file has them."""
+    return json.loads(path.read_text()).get("chosen", {}).get(task, {}) if path.exists() else {}
 
 
-def measure(task, settings, chosen):
-    """Return {side: {"values": valid times per seed and start}} on test, at the settings chosen on valid."""
-    series, known = load(task, settings)
-    head, horizon = series[:known], settings["horizon"]
-    starts = np.linspace(known, len(series) - horizon, settings["starts"]).astype(int)
-    warm = [series[:s] for s in starts]
-    found = {side: {"values": [], "seconds": []} for side in SIDES}
+def tune(task, settings, path):
+    """Score every candidate on the tuning series; what the result file has already is left out."""
+    series = None
+    for side, key, score, candidate in candidates(task, settings, path):
+        if key in chosen_for(task, path).get(side, {}):
+            continue
+        series = series or load(task, settings, "tuning")
+        with quiet():
+            found = score(candidate, *series)
+        with protocol.updated(path) as content:
+            content.setdefault("chosen", {}).setdefault(task, {}).setdefault(side, {})[key] = found
+        print(task, side, key, round(found[1], 2), flush=True)
 
-    def keep(side, forecasts, began, **more):
-        found[side]["values"].append(times(forecasts, series, starts, settings).tolist())
-        found[side]["seconds"].append(time.process_time() - began)
-        for name, value in more.items():
-            found[side].setdefault(name, []).append(value)
 
-    with quiet():
-        best = chosen["NVAR"][0][0]
-        began = time.process_time()
-        model = NVARForecaster(**{k: v for k, v in best.items() if k != "products"}).fit(head)
-        keep("NVAR", model.predict(horizon, warm_up=warm), began)
-        for seed in settings["seeds"]:
-            network, began = dict(chosen["reservoirpy"][0][0]), time.process_time()
-            ridge = network.pop("ridge")
-            reservoir, readout = peer(settings, network, seed, head)
-            keep("reservoirpy", loops(reservoir, readout(ridge), series, starts, horizon), began)
-            for side, learn in (("echolearn fixed", False), ("echolearn learned", True)):
-                began = time.process_time()
-                esn = ours(settings, chosen["echolearn fixed"][0][0], seed, learn).fit(head)
-                valid = max(row["valid_time"] for row in esn.history_) * settings["lyapunov"]
-                keep(side, esn.predict(horizon, warm_up=warm), began, valid=valid)
-    return found
+def best(chosen, side):
+    """Return the best settings of a side, with their score on the tuning series."""
+    return max(chosen[side].values(), key=lambda found: found[1])
+
+
+def measure(task, settings, path, record):
+    """Write the valid times of every side and seed on the judged series, at the settings chosen on the other one."""
+    chosen = chosen_for(task, path)
+    series, starts = load(task, settings, "judged")
+
+    def runner(side, seed):
+        if side == "NVAR":
+            candidate, ridge = best(chosen, side)[0]
+            return nvar(settings, candidate, series, [ridge])[0]
+        if side == "reservoirpy":
+            network = dict(best(chosen, side)[0])
+            return peer(settings, network, seed, series, [network.pop("ridge")])[0]
+        return ours(settings, best(chosen, side)[0], seed, series, side == "learned")
+
+    for side in SIDES:
+        for seed in settings["seeds"][:1] if side == "NVAR" else settings["seeds"]:
+            done = json.loads(path.read_text()).get("tasks", {}).get(task, {}).get("sides", {}).get(side, {})
+            if str(seed) in done:
+                continue
+            began = time.process_time()
+            with quiet():
+                values = times(task, settings, runner(side, seed), series, starts).tolist()
+            entry = {"values": values, "seconds": time.process_time() - began}
+            with protocol.updated(path) as content:
+                found = content.setdefault("tasks", {}).setdefault(task, {"sides": {}, "record": record})
+                found["sides"].setdefault(side, {})[str(seed)] = entry
+                found["about"] = {"date": results.now(), "versions": results.versions(), "machine": results.machine()}
+            print(task, side, seed, round(float(np.mean(values)), 2), flush=True)
 
 
 @contextmanager
 def quiet():
-    """Leave out the warnings that a grid provokes: radii above 1, loops that run away, ill-conditioned matrices."""
-    with warnings.catch_warnings():
+    """Leave out the warnings that candidates provoke: radii above 1, loops that run away, ill-conditioned matrices."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         for kind in (EchoStateWarning, TrainingWarning, UserWarning, RuntimeWarning):
             warnings.simplefilter("ignore", kind)
         yield
@@ -211,41 +274,20 @@ def quiet():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tune", action="store_true", help="choose settings on valid")
+    parser.add_argument("--tune", action="store_true", help="choose settings on the tuning series")
     parser.add_argument("--tasks", nargs="*", help="tasks to run; by default all of the frozen file")
-    parser.add_argument("--jobs", type=int, default=1, help="tasks that run beside each other")
     args = parser.parse_args()
     frozen = protocol.read_frozen(NAME)
     shared = {name: value for name, value in frozen.items() if not isinstance(value, dict)}
     tasks = {name: shared | value for name, value in frozen.items() if isinstance(value, dict)}
     path = results.FOLDER / f"{NAME}.json"
     record = None if args.tune else protocol.require_frozen(NAME)
-    known = json.loads(path.read_text()) if path.exists() else {}
-    limits = {"mp_context": get_context("spawn"), "initializer": threadpool_limits, "initargs": (1,)}
-    with ProcessPoolExecutor(args.jobs, **limits) as pool:
-        jobs = {}
+    with threadpool_limits(1):
         for name in args.tasks or tasks:
-            more = () if args.tune else (known["chosen"][name],)
-            jobs[name] = pool.submit(tune if args.tune else measure, name, tasks[name], *more)
-        for name, job in jobs.items():
-            found = job.result()
-            with protocol.updated(path) as content:
-                about = {"date": results.now(), "versions": results.versions(), "machine": results.machine()}
-                if args.tune:
-                    content.setdefault("chosen", {})[name] = found
-                else:
-                    former = content.setdefault("tasks", {}).get(name)
-                    if former is not None:
-                        content.setdefault("superseded", []).append({name: former})
-                    content["tasks"][name] = {"sides": found, "record": record, "about": about}
-            print(name, summary(found, args.tune), flush=True)
-
-
-def summary(found, tuned):
-    """Return a line of what was found."""
-    if tuned:
-        return {side: (round(scores[0][1], 2), scores[0][0]) for side, scores in found.items()}
-    return {side: round(float(np.mean(v["values"])), 2) for side, v in found.items()}
+            if args.tune:
+                tune(name, tasks[name], path)
+            else:
+                measure(name, tasks[name], path, record)
 
 
 if __name__ == "__main__":

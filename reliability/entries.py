@@ -322,7 +322,7 @@ def generators(data: Any, folder: Path) -> Call:
     make = getattr(datasets, data.draw(st.sampled_from(names)))
     known = inspect.signature(make).parameters
     settings: dict[str, Any] = {"discard": 3} if "discard" in known else {}
-    counts = ("steps", "discard", "points", "substeps", "oscillators")
+    counts = ("steps", "discard", "points", "oscillators")
     for name, value in draw_some(data, sorted(known)).items():
         # any number is allowed, and would take its time
         settings[name] = 7 if name in counts and isinstance(value, (int, np.integer)) and value > 50 else value

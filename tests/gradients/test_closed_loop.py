@@ -9,7 +9,8 @@ from echolearn import Reservoir
 from echolearn.gradients.closed_loop import Series, one_step, several_steps
 from echolearn.readout.orthogonal import OrthogonalFactors
 from echolearn.sequences.batch import pack
-from reference.closed_loop import loop_loss, one_step_loss
+from echolearn.states.closed_loop import Ring
+from reference.closed_loop import driven_states, loop_loss, one_step_loss, readout
 from reference.gradients import complex_step
 
 CASES = [("tanh", True, 0), ("tanh", False, 2), ("sigmoid", True, 1), ("identity", True, 0)]
@@ -86,3 +87,48 @@ def test_leaving_out_the_motion_of_the_readout_would_be_wrong(monkeypatch):
     _, without = several_steps(reservoir, series, 0.03, 5)
     cosine = np.vdot(exact.W, without.W) / np.linalg.norm(exact.W) / np.linalg.norm(without.W)
     assert cosine < 0.99
+
+
+def ring_loss(w, Z, *, size, reach, mu, k, washout):
+    """Return L of loops around a ring, written point by point: every block sees its points and their neighbours."""
+    steps, dims = Z.shape
+    first = range(0, dims, size)
+
+    def sees(x, begin):
+        return np.array([x[(begin - reach + i) % dims] for i in range(size + 2 * reach)])
+
+    X = {b: np.array([sees(z, b) for z in Z[:-1]]) for b in first}
+    H = {b: driven_states(w, X[b], "tanh") for b in first}
+    T = {b: Z[1:, b : b + size] for b in first}
+    U, _ = readout(*(np.concatenate([part[b][washout:] for b in first]) for part in (H, X, T)), mu, True)
+    total = 0.0
+    for s in range(max(washout, 1), steps - 1 - k + 1, k):
+        h, x = {b: H[b][s - 1] for b in first}, list(Z[s])
+        for j in range(k):
+            new = list(x)
+            for b in first:
+                v = sees(x, b)
+                h[b] = (1 - w["leak"]) * h[b] + w["leak"] * np.tanh(w["W"].T @ v + w["W_rec"] @ h[b] + w["bias"])
+                new[b : b + size] = U.T @ np.concatenate([h[b], v, [1.0]])
+            x = new
+            total += ((np.array(x) - Z[s + j + 1]) ** 2).sum() / k
+    return total
+
+
+@pytest.mark.parametrize(("size", "reach", "k"), [(1, 1, 3), (2, 1, 2), (1, 2, 1), (3, 0, 4)])
+def test_the_gradient_through_loops_around_a_ring_is_exact(size, reach, k):
+    rng = np.random.default_rng(4)
+    t, place = np.arange(22)[:, None], np.arange(6)
+    Z = np.sin(0.4 * t + 2 * np.pi * place / 6) + 0.2 * rng.standard_normal((22, 6))
+    reservoir = Reservoir.random(
+        size + 2 * reach, 5, connections=3, input_scaling=0.6, bias_scaling=0.4, leak=(0.3, 0.9), random_state=0
+    )
+    ring = Ring.of(6, size, size + 2 * reach)
+    T = pack(np.split(Z[1:], 6 // size, axis=1), np.float64).X
+    series = Series(pack([Z[:-1, columns] for columns in ring.columns], np.float64), T, 4, True)
+    how = {"size": size, "reach": reach, "mu": 0.03, "k": k, "washout": 4}
+    value, found = several_steps(reservoir, [series], 0.03, k)
+    as_drawn = {"W": reservoir.W, "W_rec": reservoir.W_rec.toarray(), "bias": reservoir.bias, "leak": reservoir.leak}
+    assert value == pytest.approx(ring_loss(as_drawn, Z, **how), rel=1e-10)
+    worst = differences(reservoir, found, lambda w: ring_loss(w, Z, **how))
+    assert max(worst.values()) < 1e-8, worst

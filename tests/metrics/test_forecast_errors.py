@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from echolearn.datasets._chaos import TRUE_CHAOS
 from echolearn.metrics import valid_time
 
 
@@ -40,9 +41,22 @@ def test_lists_have_one_valid_time_each():
         (lambda: valid_time([np.zeros(3)], [np.zeros(3)] * 2), "1 forecasts"),
         (lambda: valid_time(np.zeros(3), np.zeros(3)), "give scale="),
         (lambda: valid_time(np.ones(3), np.zeros(3), threshold=0), "threshold"),
-        (lambda: valid_time(np.ones(3), np.zeros(3), lyapunov=-1.0), "lyapunov"),
+        (lambda: valid_time(np.arange(3.0), np.zeros(3), lyapunov=-1.0), "lyapunov"),
+        (lambda: valid_time(np.arange(3.0), np.zeros(3), lyapunov="lorentz"), "one of lorenz, rossler"),
     ],
 )
 def test_bad_input_is_explained(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("name", TRUE_CHAOS)
+def test_comparisons_beyond_the_truth_are_refused(name):
+    exponent, true_for = TRUE_CHAOS[name]
+    steps = int(true_for / exponent / 0.5)
+    series = np.arange(steps + 1.0)
+    held = valid_time(series[:-1], series[:-1], dt=0.5, lyapunov=name)
+    assert held == pytest.approx(valid_time(series[:-1], series[:-1], dt=0.5, lyapunov=exponent))
+    for true in (series, [series[:5], series]):  # one forecast of a list is enough
+        with pytest.raises(ValueError, match=rf"has {steps + 1} steps.*{name} be true for.*the first {steps} steps"):
+            valid_time(true, true, dt=0.5, lyapunov=name)

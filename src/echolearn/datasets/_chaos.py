@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss, legvander
 from numpy.typing import ArrayLike, NDArray
 
-from echolearn.validation import check_integer, check_number, check_positive, finite_array
+from echolearn.validation import Array, check_integer, check_number, check_positive, finite_array
 
 Series = NDArray[np.float64]
-Point = tuple[float, float, float]
-Slope = Callable[[float, float, float], Point]
+Slope = Callable[[Array], Array]
 
 DIVERGED_VALUE = 1e6  # none of the systems here returns from so far away
-MAX_SUBSTEPS = 10**8  # of one series
+MAX_SOLVER_STEPS = 10**7  # of one series
+MAX_SAMPLES_PER_STEP = 8
+MAX_ITERATIONS = 60  # of one step; it converges in 10 to 30
+NODES_PER_STEP = 16
+
+
+class TrueChaos(NamedTuple):
+    """What is known of a series with the default parameters of its generator.
+
+    exponent: the largest Lyapunov exponent, per unit of time. lyapunov_times: how long the series is true, from any of
+    its samples on.
+    """
+
+    exponent: float
+    lyapunov_times: float
+
+
+TRUE_CHAOS = {
+    "lorenz": TrueChaos(0.906, 25.0),
+    "rossler": TrueChaos(0.071, 24.0),
+    "double_scroll": TrueChaos(0.096, 30.0),
+    "laser": TrueChaos(0.18, 20.0),
+    "henon": TrueChaos(0.419, 23.0),
+    "mackey_glass": TrueChaos(0.0058, 25.0),
+    "kuramoto_sivashinsky": TrueChaos(0.048, 30.0),
+    "lorenz_96": TrueChaos(1.7, 26.0),
+}
 
 
 def check_start(value: ArrayLike, dimensions: int) -> tuple[float, ...]:
@@ -45,7 +71,6 @@ def lorenz(
     beta: float = 8 / 3,
     start: ArrayLike = (1.0, 1.0, 1.0),
     discard: int = 1000,
-    substeps: int = 4,
 ) -> Series:
     """Generate the Lorenz flow, a model of convection in the atmosphere.
 
@@ -64,9 +89,6 @@ def lorenz(
     discard : int, default 1000
         Number of first samples that are not returned, in which the flow approaches its attractor. Use 0 to see the
         approach as well.
-    substeps : int, default 4
-        Number of solver steps (fourth-order Runge-Kutta) per sample. Use more for higher accuracy, or with a larger
-        `dt`.
 
     Returns
     -------
@@ -81,6 +103,12 @@ def lorenz(
     -----
     The largest Lyapunov exponent is 0.906, so that one Lyapunov time is 1.104 units of time, or 55 steps of 0.02.
 
+    Steps of the solver are exact up to rounding errors: within each, the slopes are a polynomial through 16 Gauss
+    nodes. Rounding errors grow like all others, so that from any sample on the series is true for a limited time, here
+    for 25 Lyapunov times. From 20 starts it stayed within 1 % of its standard deviation for at least 1 Lyapunov time
+    more, in comparison with steps of half the length and 22 nodes; four of them were compared with a Taylor series of
+    order 40 in decimal numbers of 45 digits, too. `valid_time` knows it and refuses to compare for longer.
+
     References
     ----------
     Lorenz, Deterministic nonperiodic flow, Journal of the Atmospheric Sciences 20 (1963).
@@ -93,11 +121,15 @@ def lorenz(
            [1.187, 2.089, 0.962]])
     """
     slope = _lorenz_slope(*(check_number(n, v) for n, v in (("sigma", sigma), ("rho", rho), ("beta", beta))))
-    return flow(slope, start, "lorenz", steps=steps, discard=discard, dt=dt, substeps=substeps)
+    return flow(slope, start, "lorenz", steps=steps, discard=discard, dt=dt, step=0.04)
 
 
 def _lorenz_slope(sigma: float, rho: float, beta: float) -> Slope:
-    return lambda x, y, z: (sigma * (y - x), x * (rho - z) - y, x * y - beta * z)
+    def slope(X: Array) -> Array:
+        x, y, z = X
+        return np.array([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])
+
+    return slope
 
 
 def rossler(
@@ -109,7 +141,6 @@ def rossler(
     c: float = 5.7,
     start: ArrayLike = (1.0, 1.0, 1.0),
     discard: int = 1000,
-    substeps: int = 4,
 ) -> Series:
     """Generate the Rössler flow, a chaotic oscillation whose frequency is nearly constant.
 
@@ -117,7 +148,7 @@ def rossler(
 
     Parameters
     ----------
-    steps, dt, start, discard, substeps
+    steps, dt, start, discard
         As in `lorenz`.
     a, b, c : float, default 0.2, 0.2, 5.7
         The constants of the equations.
@@ -130,6 +161,7 @@ def rossler(
     Notes
     -----
     The largest Lyapunov exponent is 0.071 per unit of time, so that one Lyapunov time is 14 units, or 140 steps of 0.1.
+    The series is true for 24 Lyapunov times, checked as that of `lorenz`.
 
     References
     ----------
@@ -143,32 +175,112 @@ def rossler(
     """
     a, b, c = (check_number(n, v) for n, v in (("a", a), ("b", b), ("c", c)))
 
-    def slope(x: float, y: float, z: float) -> Point:
-        return -y - z, x + a * y, b + z * (x - c)
+    def slope(X: Array) -> Array:
+        x, y, z = X
+        return np.array([-y - z, x + a * y, b + z * (x - c)])
 
-    return flow(slope, start, "rossler", steps=steps, discard=discard, dt=dt, substeps=substeps)
+    return flow(slope, start, "rossler", steps=steps, discard=discard, dt=dt, step=0.2)
 
 
-def flow(slope: Slope, start: ArrayLike, name: str, *, steps: int, discard: int, dt: float, substeps: int) -> Series:
-    """Integrate by RK4, in plain numbers (three are too few for NumPy to be faster)."""
-    x, y, z = check_start(start, 3)
+def flow(slope: Slope, start: ArrayLike, name: str, *, steps: int, discard: int, dt: float, step: float) -> Series:
+    """Integrate a flow of three dimensions; step: the longest of the solver."""
+    x = np.array(check_start(start, 3))
     steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
-    substeps = check_integer("substeps", substeps, 1)
-    h = check_positive("dt", dt) / substeps
-    series = np.full((discard + steps, 3), np.nan)
-    for t in range(len(series)):
-        for _ in range(substeps):
-            k1 = slope(x, y, z)
-            k2 = slope(x + h / 2 * k1[0], y + h / 2 * k1[1], z + h / 2 * k1[2])
-            k3 = slope(x + h / 2 * k2[0], y + h / 2 * k2[1], z + h / 2 * k2[2])
-            k4 = slope(x + h * k3[0], y + h * k3[1], z + h * k3[2])
-            x += h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
-            y += h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
-            z += h / 6 * (k1[2] + 2 * k2[2] + 2 * k3[2] + k4[2])
-        if not abs(x) + abs(y) + abs(z) < DIVERGED_VALUE:
+    series = integrate(slope, x, steps=discard + steps, dt=check_positive("dt", dt), step=step)
+    return np.ascontiguousarray(check_bounded(series, name)[discard:])
+
+
+def integrate(
+    slope: Slope,
+    start: Array,
+    *,
+    steps: int,
+    dt: float,
+    step: float,
+    rates: Series | None = None,
+    nodes: int = NODES_PER_STEP,
+) -> Array:
+    """Return the solution (steps, dims) of dx/dt = rates x + slope(x) at dt, 2 dt, ...; NaN from where it runs off.
+
+    Over a step, slope(x) is the polynomial through its values at Gauss nodes, and x its exact response. Both are found
+    by iteration (Picard's), which converges faster than geometrically. slope: of an array (dims, times). step: the
+    longest, in which the polynomial is exact to rounding errors; where the iteration fails, shorter ones are tried.
+    """
+    rates = np.zeros(1) if rates is None else rates
+    for longest in step / 2.0 ** np.arange(4):
+        per_step = int(min(max(1.0, longest / dt + 1e-9), MAX_SAMPLES_PER_STEP))
+        substeps = max(1.0, np.ceil(dt / longest - 1e-9))
+        if substeps * steps > MAX_SOLVER_STEPS:
+            raise ValueError(f"dt={dt!r} and {steps} steps take more than {MAX_SOLVER_STEPS:,} steps of the solver.")
+        response = Response.of(rates, dt * per_step / substeps, per_step, nodes)
+        series = _respond(slope, start, response, steps * int(substeps))
+        if np.isfinite(series).all():
             break
-        series[t] = x, y, z
-    return check_bounded(series, name)[discard:]
+    return series[:, int(substeps) - 1 :: int(substeps)].T
+
+
+class Response(NamedTuple):
+    """The response x(t) = decay x(0) + weights slope over a step, at its nodes and at its samples.
+
+    decay (dims, times), weights (dims, nodes, times); dims is 1 where all dimensions have one rate.
+    """
+
+    node_decay: Series
+    node_weights: Series
+    sample_decay: Series
+    sample_weights: Series
+
+    @classmethod
+    def of(cls, rates: Series, step: float, samples: int, nodes: int) -> Response:
+        """Return the response of a step with so many samples, the last of them at its end."""
+        at = (leggauss(nodes)[0] + 1) / 2
+        found = []
+        for times in (at, np.arange(1, samples + 1) / samples):
+            found += [np.exp(np.multiply.outer(rates * step, times)), response_weights(rates * step, times, at) * step]
+        return cls(*found)
+
+
+def response_weights(rates: Series, times: Series, nodes: Series) -> Series:
+    """Return the integrals (dims, nodes, times) over s from 0 to t of exp(rate (t - s)) times each Lagrange polynomial.
+
+    They are Gauss sums over intervals that halve towards s = t, where the exponential of a stiff dimension is.
+    """
+    x, w = leggauss(NODES_PER_STEP)
+    ends = np.append(0.0, 2.0 ** np.arange(-30, 1))
+    width = np.diff(ends)[:, None]
+    back, w = (ends[:-1, None] + width * (x + 1) / 2).ravel(), (width * w / 2).ravel()
+    sums = [t * (np.exp(np.multiply.outer(rates * t, back)) * w) @ lagrange(t - t * back, nodes) for t in times]
+    return np.stack(sums, axis=-1)
+
+
+def lagrange(times: Series, nodes: Series) -> Series:
+    """Return the polynomials (times, nodes) that are 1 at one node and 0 at the others; all of them in [0, 1]."""
+    degree = len(nodes) - 1
+    return np.asarray(np.linalg.solve(legvander(2 * nodes - 1, degree).T, legvander(2 * times - 1, degree).T).T)
+
+
+def _respond(slope: Slope, x: Array, response: Response, count: int) -> Array:
+    """Return so many samples (dims, count), step after step; NaN from the step on whose iteration fails."""
+    node_decay, node_weights, decay, weights = response
+    per_step = decay.shape[1]
+    series = np.full((len(x), -(-count // per_step) * per_step), np.nan, x.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(0, count, per_step):
+            begin = x[:, None] * node_decay
+            X, change = begin, np.inf
+            for _ in range(MAX_ITERATIONS):
+                previous, X = X, begin + (slope(X)[:, None] @ node_weights)[:, 0]
+                last, change = change, float(np.abs(X - previous).max())
+                if not change > 4e-16 * np.abs(X).max() or (change >= last and change < 1e-13 * np.abs(X).max()):
+                    break
+            else:
+                break
+            out = x[:, None] * decay + (slope(X)[:, None] @ weights)[:, 0]
+            if not np.abs(out).max() < DIVERGED_VALUE:
+                break
+            series[:, t : t + per_step] = out
+            x = out[:, -1]
+    return series[:, :count]
 
 
 def double_scroll(
@@ -177,7 +289,6 @@ def double_scroll(
     dt: float = 0.25,
     start: ArrayLike = (0.37926545, 0.058339, -0.08167691),
     discard: int = 400,
-    substeps: int = 10,
 ) -> Series:
     """Generate the double scroll of an electronic circuit with two diodes.
 
@@ -186,7 +297,7 @@ def double_scroll(
 
     Parameters
     ----------
-    steps, dt, start, discard, substeps
+    steps, dt, start, discard
         As in `lorenz`.
 
     Returns
@@ -197,7 +308,8 @@ def double_scroll(
     Notes
     -----
     The largest Lyapunov exponent is about 0.1 per unit of time: 0.096 over 1500 units (the paper gives 0.128). One
-    Lyapunov time is about 40 steps of 0.25.
+    Lyapunov time is about 40 steps of 0.25. The series is true for 30 Lyapunov times, checked as that of `lorenz`
+    without decimal numbers.
 
     References
     ----------
@@ -210,16 +322,15 @@ def double_scroll(
     (500, 3)
     """
 
-    def slope(v1: float, v2: float, i: float) -> Point:
-        g = (v1 - v2) / 3.44 + 2 * 2.25e-5 * math.sinh(max(-700.0, min(700.0, 11.6 * (v1 - v2))))
-        return v1 / 1.2 - g, g - i, v2 - 0.193 * i
+    def slope(X: Array) -> Array:
+        v1, v2, i = X
+        g = (v1 - v2) / 3.44 + 2 * 2.25e-5 * np.sinh(11.6 * (v1 - v2))
+        return np.array([v1 / 1.2 - g, g - i, v2 - 0.193 * i])
 
-    return flow(slope, start, "double_scroll", steps=steps, discard=discard, dt=dt, substeps=substeps)
+    return flow(slope, start, "double_scroll", steps=steps, discard=discard, dt=dt, step=0.125)
 
 
-def laser(
-    steps: int, *, dt: float = 0.5, start: ArrayLike = (1.0, 1.0, 1.0), discard: int = 1000, substeps: int = 20
-) -> Series:
+def laser(steps: int, *, dt: float = 0.5, start: ArrayLike = (1.0, 1.0, 1.0), discard: int = 1000) -> Series:
     """Generate the intensity of a far-infrared laser, as in data set A of the Santa Fe competition.
 
     The recorded laser follows the Lorenz-Haken equations of a single-mode laser closely; they are the Lorenz equations
@@ -228,7 +339,7 @@ def laser(
 
     Parameters
     ----------
-    steps, start, discard, substeps
+    steps, start, discard
         As in `lorenz`.
     dt : float, default 0.5
         Time between samples; with the default there are about seven per pulse, as in the recording.
@@ -240,7 +351,8 @@ def laser(
 
     Notes
     -----
-    The largest Lyapunov exponent is about 0.18 per unit of time.
+    The largest Lyapunov exponent is about 0.18 per unit of time. The series is true for 20 Lyapunov times, checked as
+    that of `lorenz`.
 
     References
     ----------
@@ -255,7 +367,7 @@ def laser(
     (1000, 1)
     """
     slope = _lorenz_slope(2.0, 15.0, 0.25)
-    field = flow(slope, start, "laser", steps=steps, discard=discard, dt=dt, substeps=substeps)
+    field = flow(slope, start, "laser", steps=steps, discard=discard, dt=dt, step=0.25)
     return np.asarray(field[:, :1] ** 2)
 
 
@@ -280,7 +392,8 @@ def henon(steps: int, *, a: float = 1.4, b: float = 0.3, start: ArrayLike = (0.0
 
     Notes
     -----
-    The largest Lyapunov exponent is 0.419 per step.
+    The largest Lyapunov exponent is 0.419 per step. The series is true for 23 Lyapunov times. From 20 starts it
+    stayed with decimal numbers of 60 digits for at least 2 Lyapunov times more.
 
     References
     ----------
@@ -315,7 +428,6 @@ def mackey_glass(
     power: float = 10.0,
     start: float = 1.2,
     discard: int = 1000,
-    substeps: int = 10,
 ) -> Series:
     """Generate the Mackey-Glass series, a model of the production of blood cells.
 
@@ -326,14 +438,12 @@ def mackey_glass(
     steps, discard
         As in `lorenz`.
     tau : float, default 17.0
-        The delay, which is rounded to a multiple of 1 / substeps. The series is chaotic for tau > 16.8. The usual
-        choices are 17 and 30; with 30 the series is harder to forecast.
+        The delay. The series is chaotic for tau > 16.8. The usual choices are 17 and 30; with 30 the series is harder
+        to forecast.
     beta, gamma, power : float, default 0.2, 0.1, 10.0
         The constants of the equation.
     start : float, default 1.2
         The constant value of the series before time 0.
-    substeps : int, default 10
-        Number of solver steps per unit of time. Use more for higher accuracy.
 
     Returns
     -------
@@ -342,8 +452,9 @@ def mackey_glass(
 
     Notes
     -----
-    The equation is integrated by a fourth-order Runge-Kutta scheme. Between its steps the delayed value is taken from
-    the cubic through both ends and slopes, so that the order is kept.
+    The largest Lyapunov exponent for tau=17 is about 0.0058 per step. Over one delay after another the delayed values
+    are known, and each step of the solver is exact up to rounding errors, as in `lorenz`. The series is true for
+    25 Lyapunov times, checked from 20 starts as that of `double_scroll`.
 
     References
     ----------
@@ -359,35 +470,43 @@ def mackey_glass(
     True
     """
     steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
-    per_unit = check_integer("substeps", substeps, 1)
-    dt = 1.0 / per_unit
-    delay = round(check_positive("tau", tau) * per_unit)
-    if (steps + discard) * per_unit + delay > MAX_SUBSTEPS:
-        raise ValueError(
-            f"tau={tau!r} and {steps + discard} steps take more than {MAX_SUBSTEPS:,} substeps; use fewer."
-        )
-    if delay < 1:
-        raise ValueError(f"tau={tau!r} is less than half a step of {dt:g}; use a larger tau or more substeps.")
-    x = start = check_number("start", start)
+    tau, x = check_positive("tau", tau), check_number("start", start)
     beta, gamma, power = (check_number(n, v) for n, v in (("beta", beta), ("gamma", gamma), ("power", power)))
+    per_delay, samples = np.ceil(tau / 0.5), np.arange(1, discard + steps + 1)
+    if per_delay * max(1.0, len(samples) / tau) > MAX_SOLVER_STEPS:
+        raise ValueError(f"tau={tau!r} and {steps} steps take more than {MAX_SOLVER_STEPS:,} steps of the solver.")
+    return check_bounded(solve_delayed(x, tau, int(per_delay), samples, (beta, gamma, power)), "mackey_glass")[discard:]
 
-    def slope(now: float, delayed: float) -> float:
-        try:
-            return beta * delayed / (1.0 + math.pow(abs(delayed), power)) - gamma * now
-        except (OverflowError, ValueError, ZeroDivisionError):  # x^power is infinite, or 0^-1
-            return math.nan
 
-    values = [x] * (delay + 1)  # values[n + delay] is the value at substep n
-    slopes: list[float] = []  # slopes[n] is the slope there; before time 0 there is none
-    for n in range((steps + discard) * per_unit):
-        old, new = values[n], values[n + 1]
-        k1 = slope(x, old)
-        slopes.append(k1)
-        middle = start if n < delay else (old + new) / 2 + dt / 8 * (slopes[n - delay] - slopes[n - delay + 1])
-        k2 = slope(x + dt / 2 * k1, middle)
-        k3 = slope(x + dt / 2 * k2, middle)
-        k4 = slope(x + dt * k3, new)
-        x += dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        values.append(x)
-    sampled = np.array(values[delay + per_unit :: per_unit])[discard:, None]
-    return check_bounded(sampled, "mackey_glass")
+def solve_delayed(
+    x: float,
+    tau: float,
+    per_delay: int,
+    samples: NDArray[np.int64],
+    constants: tuple[float, float, float],
+    *,
+    nodes: int = NODES_PER_STEP,
+) -> Series:
+    """Return the Mackey-Glass series (samples, 1): over one delay after another, whose delayed values are known.
+
+    The steps of the solver divide the delay, so that the delayed value of a node is that of a node, and the jumps of
+    the derivatives, which start from time 0, are at ends of steps.
+    """
+    beta, gamma, power = constants
+    step, at = tau / per_delay, (leggauss(nodes)[0] + 1) / 2
+    response = Response.of(np.array([-gamma]), step, 1, nodes)
+    X = np.full((per_delay, nodes), x)
+    values = []
+    with np.errstate(all="ignore"):
+        for _ in range(int(samples[-1] / tau) + 1):
+            F = beta * X / (1 + np.abs(X) ** power)
+            added, begins = (F @ response.sample_weights[0])[:, 0], [x]
+            for more in added:
+                begins.append(begins[-1] * response.sample_decay[0, 0] + more)
+            X = np.multiply.outer(begins[:-1], response.node_decay[0]) + F @ response.node_weights[0]
+            values.append(np.column_stack([begins[:-1], X, begins[1:]]))
+            x = begins[-1]
+        which, rest = np.divmod(samples / step, 1.0)
+        between = lagrange(rest, np.concatenate([[0.0], at, [1.0]]))
+        found = (np.concatenate(values)[which.astype(int)] * between).sum(axis=1)
+    return np.asarray(found[:, None])

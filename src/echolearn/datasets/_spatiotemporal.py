@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.datasets._chaos import check_bounded
+from echolearn.datasets._chaos import check_bounded, integrate
 from echolearn.validation import as_generator, check_integer, check_number, check_positive
+
+MAX_POINT_DISTANCE = 0.2  # of the grid on which waves are followed; shorter waves than it carries are rounding errors
 
 
 def kuramoto_sivashinsky(
@@ -32,7 +34,7 @@ def kuramoto_sivashinsky(
     points : int, default 64
         Number of evenly spaced points at which u is sampled, at least 8. Use more for a longer circle.
     dt : float, default 0.25
-        Time between samples, which is also the step of the solver.
+        Time between samples.
     random_state : int, numpy.random.Generator or None, default 0
         Seed of the small noise that the solution starts from. Another seed gives another part of the attractor.
 
@@ -43,8 +45,10 @@ def kuramoto_sivashinsky(
 
     Notes
     -----
-    The equation is solved in Fourier space by the scheme ETDRK4 [3]_. It solves the linear part exactly and the rest by
-    a fourth-order Runge-Kutta scheme, whose coefficients are means over a circle around each eigenvalue.
+    The equation is solved in Fourier space, on a grid that is fine enough for every wave above rounding errors. The
+    linear part is solved exactly, as in exponential integrators [3]_, and the rest as in `lorenz`. With the default
+    parameters the largest Lyapunov exponent is 0.048 per unit of time, and the series is true for 30 Lyapunov
+    times: from 6 starts it stayed with steps of half the length and 16 nodes in place of 10 for at least 32.
 
     References
     ----------
@@ -60,37 +64,23 @@ def kuramoto_sivashinsky(
     True
     """
     steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
-    points, h = check_integer("points", points, 8), check_positive("dt", dt)
-    k = 2 * np.pi * np.fft.rfftfreq(points, check_positive("length", length) / points)
+    points, dt, length = check_integer("points", points, 8), check_positive("dt", dt), check_positive("length", length)
+    grid = points * int(np.ceil(length / points / MAX_POINT_DISTANCE))
+    k = 2 * np.pi * np.fft.rfftfreq(grid, length / grid)
     linear = k**2 - k**4
-    if points % 2 == 0:
+    if grid % 2 == 0:
         k[-1] = 0.0  # the shortest wave has no first derivative on the grid
-    half, E = np.exp(h * linear / 2), np.exp(h * linear)
-    roots = np.exp(1j * np.pi * (np.arange(32) + 0.5) / 32)
-    z = h * linear[:, None] + roots
-    phi = h * ((np.exp(z / 2) - 1) / z).real.mean(axis=1)
-    b1 = h * ((-4 - z + np.exp(z) * (4 - 3 * z + z**2)) / z**3).real.mean(axis=1)
-    b2 = h * ((2 + z + np.exp(z) * (z - 2)) / z**3).real.mean(axis=1)
-    b3 = h * ((-4 - 3 * z - z**2 + np.exp(z) * (4 - z)) / z**3).real.mean(axis=1)
 
-    def nonlinear(v: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    def slope(v: NDArray[np.complex128]) -> NDArray[np.complex128]:
         """Return the transform of -u u_x = -(u²)_x / 2."""
-        return np.asarray(-0.5j * k * np.fft.rfft(np.fft.irfft(v, points) ** 2))
+        return np.asarray(-0.5j * k[:, None] * np.fft.rfft(np.fft.irfft(v, grid, axis=0) ** 2, axis=0))
 
     noise = as_generator(random_state).normal(0.0, 0.1, points)
-    v = np.fft.rfft(noise - noise.mean())
-    series = np.empty((discard + steps, points))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for t in range(len(series)):
-            n0 = nonlinear(v)
-            a = half * v + phi * n0
-            n1 = nonlinear(a)
-            b = half * v + phi * n1
-            n2 = nonlinear(b)
-            n3 = nonlinear(half * a + phi * (2 * n2 - n0))
-            v = E * v + b1 * n0 + 2 * b2 * (n1 + n2) + b3 * n3
-            series[t] = np.fft.irfft(v, points)
-    return check_bounded(series, "kuramoto_sivashinsky")[discard:]
+    v = np.fft.rfft(noise - noise.mean()) * (grid / points)
+    start = np.append(v, np.zeros(len(k) - len(v)))
+    waves = integrate(slope, start, steps=discard + steps, dt=dt, step=0.25, rates=linear, nodes=10)
+    series = np.fft.irfft(waves, grid)[:, :: grid // points]
+    return np.ascontiguousarray(check_bounded(series, "kuramoto_sivashinsky")[discard:])
 
 
 def lorenz_96(
@@ -100,7 +90,6 @@ def lorenz_96(
     forcing: float = 8.0,
     dt: float = 0.05,
     discard: int = 1000,
-    substeps: int = 2,
     random_state: int | np.random.Generator | None = 0,
 ) -> NDArray[np.float64]:
     """Generate the Lorenz-96 flow, a model of the weather around a circle of latitude.
@@ -109,7 +98,7 @@ def lorenz_96(
 
     Parameters
     ----------
-    steps, discard, substeps
+    steps, discard
         As in `lorenz`.
     dims : int, default 40
         Number of points on the circle, at least 4.
@@ -127,7 +116,8 @@ def lorenz_96(
 
     Notes
     -----
-    With 40 points and a forcing of 8 the largest Lyapunov exponent is about 1.7 per unit of time.
+    With 40 points and a forcing of 8 the largest Lyapunov exponent is about 1.7 per unit of time. The series is true
+    for 26 Lyapunov times, checked as that of `double_scroll`.
 
     References
     ----------
@@ -140,20 +130,13 @@ def lorenz_96(
     (100, 8)
     """
     steps, discard = check_integer("steps", steps, 1), check_integer("discard", discard, 0)
-    dims, substeps = check_integer("dims", dims, 4), check_integer("substeps", substeps, 1)
-    F, h = check_number("forcing", forcing), check_positive("dt", dt) / substeps
+    dims, F, dt = check_integer("dims", dims, 4), check_number("forcing", forcing), check_positive("dt", dt)
+
+    before, twice_before, after = (np.roll(np.arange(dims), shift) for shift in (1, 2, -1))
 
     def slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (np.roll(x, -1) - np.roll(x, 2)) * np.roll(x, 1) - x + F
+        return np.asarray((x[after] - x[twice_before]) * x[before] - x + F)
 
     x = F + 0.01 * as_generator(random_state).standard_normal(dims)
-    series = np.empty((discard + steps, dims))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for t in range(len(series)):
-            for _ in range(substeps):
-                k1 = slope(x)
-                k2 = slope(x + h / 2 * k1)
-                k3 = slope(x + h / 2 * k2)
-                x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(x + h * k3))
-            series[t] = x
-    return check_bounded(series, "lorenz_96")[discard:]
+    series = integrate(slope, x, steps=discard + steps, dt=dt, step=0.1)
+    return np.ascontiguousarray(check_bounded(series, "lorenz_96")[discard:])

@@ -76,6 +76,12 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         Standard deviation of Gaussian noise on the inputs x_t that the network learns from (not on its targets), in
         units of the series' standard deviation. It moves the states as the network's own errors will in a closed loop,
         which should steady forecasts that run away.
+    neighbourhood : int or (int, int), default=None
+        For series whose columns are points of one field around a ring, such as temperatures around a circle of
+        latitude: each point is forecast from itself and so many points on each side. One network serves all of them
+        side by side, so that it can be small and learns from every point. A pair (points, reach) forecasts blocks of
+        points together, which is faster. None: one network sees and forecasts all columns. All columns have one mean
+        and one scale; `exogenous` is refused, and so is export.
     method : {"auto", "closed_loop", "direct"}, default="auto"
         How series are forecast. "auto": the closed loop, where a readout of the first three quarters predicts the rest
         one step ahead to a twentieth of the changes from step to step; otherwise what forecast one series best from
@@ -146,9 +152,9 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         The network of the closed loop, and all weights of its state equation. Direct forecasts have no such
         attributes, nor those that follow: their network only corrects what smoothing forecasts.
     input_weights_, recurrent_weights_ : arrays of shape (n_dims + n_inputs, n_units) and (n_units, n_units)
-        W, and W_rec, which is sparse.
+        W, and W_rec, which is sparse. With `neighbourhood`, W has one row per point that a block sees.
     readout_weights_, intercept_ : arrays of shape (n_units + n_dims + n_inputs, n_dims) and (n_dims,)
-        U, for standardised series, and the intercept of each output.
+        U, for standardised series, and the intercept of each output; with `neighbourhood`, of the points of a block.
     ridge_ : float
         The ridge of the readout, given or chosen.
 
@@ -160,6 +166,14 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     >>> esn = ESNForecaster(50, learn="none").fit(series[:500])
     >>> esn.predict(10).shape
     (10, 1)
+
+    Points on a ring, each of which is forecast from its neighbours:
+
+    >>> from echolearn.datasets import lorenz_96
+    >>> field = lorenz_96(300, dims=12)
+    >>> esn = ESNForecaster(50, learn="none", solver="qr", neighbourhood=3).fit(field[:250])
+    >>> esn.predict(50).shape, esn.input_weights_.shape
+    ((50, 12), (7, 50))
     """
 
     groups: ClassVar[Mapping[str, Parameters]] = {"learning": LOOP_LEARNING, "reservoir": LOOP_DRAWING}
@@ -176,6 +190,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         leak: float | tuple[float, float] = (0.3, 1.0),
         washout: int | str = 50,
         input_noise: float = 0.0,
+        neighbourhood: int | tuple[int, int] | None = None,
         method: str = "auto",
         horizon: int | None = None,
         season: str | int | None = "auto",
@@ -227,14 +242,19 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
             raise ValueError("reservoir is a Reservoir; ESNForecaster draws its own. Give a dict of how it is drawn.")
         params = flat_settings(self)
         settings = NetworkSettings.of(params, ridge_path=LOOP_RIDGES, time_folds=False)
-        data = SeriesData.open(series, exogenous, gaps=self.method != "closed_loop", dtype=settings.dtype)
+        local, method, direct = self.neighbourhood is not None, self.method, None
+        if local and method == "direct":
+            raise ValueError("neighbourhood= is for closed loops: leave it out, or set method='closed_loop'.")
+        if method == "auto" and (local or self.solver == "qr"):  # qr is for closed loops of noiseless series
+            method = "closed_loop"
+        gaps = method != "closed_loop"
+        data = SeriesData.open(series, exogenous, gaps=gaps, dtype=settings.dtype, one_scale=local)
         settings = settings.resolved(data.lengths)
         owner = type(self).__name__
         trend, log = (None if isinstance(choice, str) else bool(choice) for choice in (self.trend, self.log))
         of_series = SeriesSettings(self.horizon, self.season, trend, log)
-        method, direct = self.method, None
-        if method == "auto":  # solver="qr" is for closed loops of noiseless series
-            method, direct = ("closed_loop", None) if self.solver == "qr" else choose_method(data, settings, of_series)
+        if method == "auto":
+            method, direct = choose_method(data, settings, of_series)
         if method == "direct":
             self.model_ = FittedForecaster.of(owner, params, direct or fit_direct_forecast(data, settings, of_series))
             return self

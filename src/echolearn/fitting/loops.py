@@ -14,6 +14,7 @@ import numpy as np
 from echolearn.exceptions import TrainingWarning
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.memory import available_memory
+from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.small_data import learning_of
 from echolearn.fitting.stages import Callback, Fit, FitContext, FitRequest, draw_reservoir
 from echolearn.gradients.closed_loop import Series, factored
@@ -91,14 +92,17 @@ class Search:
         return bool(self.callback is not None and self.callback(self.history[-1]))
 
 
-def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int) -> Fit:
-    """Fit one network to the one-step data of a request; clean: their inputs without the noise to learn with."""
+def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int, blocks: int) -> Fit:
+    """Fit one network to the one-step data of a request; clean: their inputs without the noise to learn with.
+
+    blocks: how many of its sequences, one after another, are blocks of one series on a ring.
+    """
     settings = request.settings
     if request.checkpoint is not None:
         raise ValueError(
             "checkpoint= is not kept with solver='qr': its fits are short. Leave it out, or solver='gram'."
         )
-    data = loop_data(request.data, clean, settings.washout_steps, settings.direct, settings.validation_fraction)
+    data = loop_data(request.data, clean, blocks, settings)
     _check_memory(data.everything, settings.hidden_units)
     task = settings.task()
     rng = dict(zip(("weights", "order"), np.random.default_rng(settings.random_state).spawn(2), strict=True))
@@ -132,20 +136,25 @@ def fit_through_loop(request: FitRequest, clean: list[Array], loop_steps: int) -
     )
 
 
-def loop_data(data: Dataset, clean: list[Array], washout: int, direct: bool, fraction: float) -> LoopData:
+def loop_data(data: Dataset, clean: list[Array], blocks: int, settings: NetworkSettings) -> LoopData:
     """Return the series of a fit, with the end of each held out or, of five series or more, some of them."""
-    noisy = [Series(pack([x], np.float64), np.asarray(t), washout, direct) for x, t in zip(data.X, data.y, strict=True)]
-    without = [Series(pack([x], np.float64), s.T, washout, direct) for x, s in zip(clean, noisy, strict=True)]
+    washout, direct, fraction = settings.washout_steps, settings.direct, settings.validation_fraction
+    noisy, without = [], []
+    for first in range(0, len(clean), blocks):
+        which = slice(first, first + blocks)
+        T = pack(data.y[which], np.float64).X
+        noisy.append(Series(pack(data.X[which], np.float64), T, washout, direct))
+        without.append(Series(pack(clean[which], np.float64), T, washout, direct))
     if fraction == 0:
         return LoopData(noisy, noisy, None)
     if len(noisy) >= MIN_SEQUENCES_TO_HOLD_OUT:
         count = min(max(1, round(fraction * len(noisy))), len(noisy) - 1)
-        begin = [min(max(washout, 1), len(s.T) - 1) for s in without[-count:]]
+        begin = [min(max(washout, 1), s.steps - 1) for s in without[-count:]]
         return LoopData(noisy[:-count], noisy, HeldOutLoops.of(without[-count:], begin))
-    cuts = [int(len(s.T) * (1 - fraction)) for s in noisy]
-    if any(c <= washout + 1 or len(s.T) - c < MIN_HELD_OUT_STEPS for s, c in zip(noisy, cuts, strict=True)):
+    cuts = [int(s.steps * (1 - fraction)) for s in noisy]
+    if any(c <= washout + 1 or s.steps - c < MIN_HELD_OUT_STEPS for s, c in zip(noisy, cuts, strict=True)):
         return LoopData(noisy, noisy, None)
-    train = [Series(pack([s.X[:c]], np.float64), s.T[:c], washout, direct) for s, c in zip(noisy, cuts, strict=True)]
+    train = [s.until(c) for s, c in zip(noisy, cuts, strict=True)]
     return LoopData(train, noisy, HeldOutLoops.of(without, cuts))
 
 
@@ -165,7 +174,7 @@ def _lower_error(search: Search, context: FitContext, steps: int) -> None:
     iterations = LBFGS_ITERATIONS if settings.epochs is None else int(settings.epochs)
     learned = LearnedWeights(start, settings.learn, settings.learn_leak, Adam())
     mu = search.ridge * factored(series, [run(start, s.batch).H for s in series]).square
-    targets = sum(s.T[s.washout :].size for s in series)
+    targets = sum(s.T[s.first :].size for s in series)
     last: list[tuple[int, float, Weights]] = []
 
     def trial(number: int, error: float, weights: Weights) -> bool:

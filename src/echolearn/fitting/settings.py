@@ -54,6 +54,10 @@ def _is_table_of_weights(value: Mapping[object, object]) -> bool:
     return all(is_number(v) and v >= 0 for v in value.values()) and any(v != 0 for v in value.values())
 
 
+def _is_block_and_reach(value: object) -> bool:
+    return is_list(value) and len(value) == 2 and whole_number(1).allows(value[0]) and whole_number(0).allows(value[1])
+
+
 _BALANCED = one_of("balanced")
 
 RULES: dict[str, Rule] = {
@@ -72,6 +76,10 @@ RULES: dict[str, Rule] = {
     "fit_intercept": BOOLEAN,
     "input_noise": NON_NEGATIVE,
     "method": one_of("auto", "closed_loop", "direct"),
+    "neighbourhood": Rule(
+        lambda v: v is None or whole_number(0).allows(v) or _is_block_and_reach(v),
+        "None, a whole number >= 0 of points on each side, or a pair (points forecast together, points on each side)",
+    ),
     "horizon": or_none(whole_number(1), "two seasons, 8 to 48"),
     "season": any_of(
         one_of("auto"),

@@ -43,7 +43,8 @@ def choose_method(
     and constant ones are left to the closed loop; short ones, those with gaps, and lists of different scales are not.
     """
     Z, E, washout = data.Z, data.E, settings.washout_steps
-    if data.lengths.min() < washout + MIN_PROBE_STEPS or any(np.isnan(z).any() for z in Z) or not have_one_scale(data):
+    gaps = any(np.isnan(z).any() for z in Z)
+    if data.lengths.min() < washout + MIN_PROBE_STEPS or gaps or not have_one_scale(data.Y):
         return "direct", None
     if data.form.dims > MAX_PROBED_COLUMNS or all((z == z[0]).all() for z in Z):
         return "closed_loop", None

@@ -24,7 +24,7 @@ from echolearn.readout.view import stack
 from echolearn.sequences.batch import pack
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import Sequences, check_has_time, check_long_enough
-from echolearn.states.closed_loop import run_closed_loop
+from echolearn.states.closed_loop import Ring, run_closed_loop
 from echolearn.states.run import run
 from echolearn.validation import Answers, Array, SequencesLike, warn_user
 
@@ -37,7 +37,8 @@ MAX_LOOPS_PER_PASS = 2000  # that run side by side when forecasts are scored
 class LoopForecast:
     """A network and where its series are: a `Forecast`.
 
-    last_state (series, N): before the last known step; last_value (series, dims): there, standardised.
+    last_state (series * blocks, N): before the last known step, one row per series unless its columns are points on a
+    ring; last_value (series, dims): there, standardised.
     """
 
     form: SeriesForm
@@ -74,11 +75,11 @@ class LoopForecast:
         opened, form = self.form.open_new(new, gaps=False)
         E = self.form.open_exogenous(exogenous, opened)
         Z, states = self.form.standardised(opened.X), []
-        for h, x, z, e in zip(self.last_state, self.last_value, Z, E, strict=True):
-            inputs = np.hstack([np.vstack([x, z])[:-1], e])
+        for h, x, z, e in zip(np.split(self.last_state, len(E)), self.last_value, Z, E, strict=True):
+            inputs = block_inputs(self.ring, np.vstack([x, z]), np.vstack([e[:1], e]))
             with one_blas_thread():
-                states.append(run(self.network.reservoir, pack([inputs], self._dtype), h[None]).H[-1])
-        return replace(self, form=form, last_state=np.stack(states), last_value=np.stack([z[-1] for z in Z]))
+                states.append(run(self.network.reservoir, pack(inputs, self._dtype), h).H[-len(h) :])
+        return replace(self, form=form, last_state=np.vstack(states), last_value=np.stack([z[-1] for z in Z]))
 
     def errors(self, series: SequencesLike, exogenous: SequencesLike, horizon: int) -> tuple[Array, Array]:
         """Return errors, and deviations of the truth from its mean, (n, dims), in standard deviations.
@@ -90,22 +91,34 @@ class LoopForecast:
         washout, errors, truth = self.network.view.washout, [], []
         check_scorable(opened.lengths, washout, horizon)
         for z, e in zip(self.form.standardised(opened.X), rows, strict=True):
-            H = run_open_loop(self.network, self._dtype, z, e)
+            H = self._open_loop(z, e).reshape(len(z) - 1, -1, self.network.reservoir.N)
             first = np.arange(washout + 1, len(z) - horizon)  # the last known value
             for t in np.array_split(first, np.ceil(len(first) / MAX_LOOPS_PER_PASS)):
                 E = e[t + 1 + np.arange(horizon)[:, None]]
-                errors.append(self._loop(H[t - 1], z[t], E)[-1] - z[t + horizon])
+                errors.append(self._loop(np.concatenate(H[t - 1]), z[t], E)[-1] - z[t + horizon])
                 truth.append(z[t + horizon])
         joined = np.concatenate(truth)
         return np.concatenate(errors), joined - joined.mean(axis=0)
+
+    @property
+    def ring(self) -> Ring:
+        """The blocks of columns that the network forecasts, as its shape shows them: one for a series as a whole."""
+        network = self.network
+        width = network.reservoir.n_in - len(self.form.exogenous_mean)
+        return Ring.of(self.form.dims, network.readout.U.shape[1], width)
+
+    def _open_loop(self, z: Array, e: Array) -> Array:
+        """Return the states after each value but the last: ((steps - 1) * blocks, N)."""
+        with one_blas_thread():
+            return run(self.network.reservoir, pack(block_inputs(self.ring, z, e), self._dtype)).H
 
     @property
     def _dtype(self) -> np.dtype[np.floating]:
         return np.dtype(self.form.codec.dtype)
 
     def _begin(self, ahead: Continuation) -> tuple[Array, Array, Array, OpenedSeries]:
-        """Return the state before and the value at the last known step, (B, N) and (B, dims); E (steps, B, inputs) to
-        come; and the series that are continued."""
+        """Return the state before and the value at the last known step, (B * blocks, N) and (B, dims); E (steps, B,
+        inputs) to come; and the series that are continued."""
         check_steps_ahead(ahead.steps)
         h, x, series = self.last_state, self.last_value, self.form.ends
         if ahead.warm_up is not None:
@@ -114,8 +127,9 @@ class LoopForecast:
         E = self.form.open_exogenous(ahead.exogenous, series, ahead.steps)
         if ahead.warm_up is not None:
             Z = self.form.standardised(series.X)
-            ends = [run_open_loop(self.network, self._dtype, z, e[: len(z)])[-1] for z, e in zip(Z, E, strict=True)]
-            h, x = np.stack(ends), np.stack([z[-1] for z in Z])
+            blocks = len(self.ring.columns)
+            ends = [self._open_loop(z, e[: len(z)])[-blocks:] for z, e in zip(Z, E, strict=True)]
+            h, x = np.vstack(ends), np.stack([z[-1] for z in Z])
         return h, x, np.stack([e[-ahead.steps :] for e in E], axis=1), series
 
     def _loop(self, h: Array, x: Array, E: Array, shocks: Array | None = None) -> Array:
@@ -137,20 +151,41 @@ class LoopForecast:
     def _shocked_loops(self, h: Array, x: Array, E: Array, count: int, seed: Seed) -> Iterator[Array]:
         """Yield, for each series, closed loops (steps, count, dims) with residuals added after every step."""
         rng = path_generator(seed)
-        for i in range(len(h)):
+        for i, states in enumerate(np.split(h, len(x))):
             shocks = self.residuals[rng.integers(len(self.residuals), size=(len(E), count))]
-            h_i, x_i, E_i = (np.repeat(v, count, axis=-2) for v in (h[i : i + 1], x[i : i + 1], E[:, i : i + 1]))
-            yield self._loop(h_i, x_i, E_i, shocks)
+            x_i, E_i = (np.repeat(v, count, axis=-2) for v in (x[i : i + 1], E[:, i : i + 1]))
+            yield self._loop(np.tile(states, (count, 1)), x_i, E_i, shocks)
 
     def _answer(self, Y: Array | Sequence[Array], series: OpenedSeries) -> Answers:
         """Return standardised values (..., steps, dims) in the units and form of the series."""
         return self.form.answer([y * self.form.codec.scale + self.form.codec.mean for y in Y], series)
 
 
-def run_open_loop(network: Network, dtype: np.dtype[np.floating], z: Array, e: Array) -> Array:
-    """Return the state after each value but the last: (steps - 1, N)."""
-    with one_blas_thread():
-        return run(network.reservoir, pack([inputs_of(z, e)], dtype)).H
+def block_inputs(ring: Ring, z: Array, e: Array) -> list[Array]:
+    """Return [x_t, e_{t+1}] for every step but the last, as each block of a ring sees it."""
+    return [inputs_of(z[:, columns], e) for columns in ring.columns]
+
+
+def ring_of(neighbourhood: int | tuple[int, int] | None, data: SeriesData) -> Ring:
+    """Return the blocks that a setting announces, or refuse it for these series."""
+    dims = data.form.dims
+    if neighbourhood is None:
+        return Ring.of(dims, dims, dims)
+    *size_or_none, reach = np.ravel(neighbourhood).tolist()
+    size = size_or_none[0] if size_or_none else 1
+    if len(data.form.exogenous_mean):
+        raise ValueError("exogenous is given with neighbourhood=, which has no place for it. Leave one of them out.")
+    if dims % size or size + 2 * reach > dims:
+        raise ValueError(
+            f"neighbourhood={neighbourhood!r} and a series of {dims} columns; expected blocks that divide the columns, "
+            "each of which sees at most all of them."
+        )
+    if not have_one_scale([y[:, [j]] for y in data.Y for j in range(dims)]):
+        raise ValueError(
+            "the columns of the series differ in scale: neighbourhood= is for the points of one field in one unit, "
+            "which follow each other around a ring. Leave it out for a table of different quantities."
+        )
+    return Ring.of(dims, size, size + 2 * reach)
 
 
 def fit_loop_forecast(
@@ -170,27 +205,28 @@ def fit_loop_forecast(
             f"least {least}. Give longer series, or a smaller washout."
         )
     check_one_scale(data)
+    ring = ring_of(params["neighbourhood"], data)
     request = FitRequest(
         owner=owner,
         params=params,
         settings=settings,
-        data=_one_step_data(data, settings, params["input_noise"]),
+        data=_one_step_data(data, ring, settings, params["input_noise"]),
         validation=None,
         loss=squared_error,
         callback=callback,
         checkpoint=checkpoint,
     )
     if params["solver"] == "qr":
-        clean = [inputs_of(z, e) for z, e in zip(data.Z, data.E, strict=True)]
-        fitted = fit_through_loop(request, clean, params["loop_steps"])
+        clean = [x for z, e in zip(data.Z, data.E, strict=True) for x in block_inputs(ring, z, e)]
+        fitted = fit_through_loop(request, clean, params["loop_steps"], len(ring.columns))
     else:
         fitted = fit_network(request)
-    return _loop_forecast(data, fitted), fitted
+    return _loop_forecast(data, ring, fitted), fitted
 
 
 def check_one_scale(data: SeriesData) -> None:
     """Refuse series of different scales: one network follows one system, whose series have one unit."""
-    if not have_one_scale(data):
+    if not have_one_scale(data.Y):
         raise ValueError(
             "the series of the list differ in scale: the network of a closed loop learns one system in one unit. "
             "Divide each series by its own scale, fit one forecaster to each, or use method='direct', which has one "
@@ -198,28 +234,29 @@ def check_one_scale(data: SeriesData) -> None:
         )
 
 
-def have_one_scale(data: SeriesData) -> bool:
+def have_one_scale(series: list[Array]) -> bool:
     """Return whether in each dimension the spreads of the series, and the distances of their means, are alike."""
     with np.errstate(over="ignore"):
-        spread = np.array([y.std(axis=0) for y in data.Y])
-    means = np.array([y.mean(axis=0) for y in data.Y])
+        spread = np.array([y.std(axis=0) for y in series])
+    means = np.array([y.mean(axis=0) for y in series])
     widest, varied = spread.max(axis=0), np.where(spread > 0, spread, np.inf).min(axis=0)
     alike = (widest <= MAX_SCALE_RATIO * varied) & (np.ptp(means, axis=0) <= MAX_SCALE_RATIO * widest)
     return bool((alike | (widest == 0)).all())
 
 
-def _one_step_data(data: SeriesData, settings: NetworkSettings, noise: float) -> Dataset:
-    """Return pairs of inputs and the next values, as a dataset."""
+def _one_step_data(data: SeriesData, ring: Ring, settings: NetworkSettings, noise: float) -> Dataset:
+    """Return pairs of inputs and the next values, as a dataset; one sequence per block."""
     rng = np.random.default_rng(settings.random_state).spawn(5)[-1]
     noisy = [z + noise * rng.standard_normal(z.shape) for z in data.Z] if noise else data.Z
-    inputs = [inputs_of(z, e) for z, e in zip(noisy, data.E, strict=True)]
+    inputs = [x for z, e in zip(noisy, data.E, strict=True) for x in block_inputs(ring, z, e)]
+    targets = [part for z in data.Z for part in np.split(z[1:], len(ring.columns), axis=1)]
     opened = Sequences(inputs, "list")
     check_has_time(opened)
     check_long_enough(opened, settings.washout_steps)
-    return Dataset.place(inputs, [z[1:] for z in data.Z], None, per_step=True, dtype=settings.dtype)
+    return Dataset.place(inputs, targets, None, per_step=True, dtype=settings.dtype)
 
 
-def _loop_forecast(data: SeriesData, fitted: Fit) -> LoopForecast:
+def _loop_forecast(data: SeriesData, ring: Ring, fitted: Fit) -> LoopForecast:
     """Return the forecast at the ends of its series, with the one-step residuals of all of them.
 
     Residuals of a fitted readout are too small; divided by 1 - df / n (df: its degrees of freedom) they have about the
@@ -227,16 +264,20 @@ def _loop_forecast(data: SeriesData, fitted: Fit) -> LoopForecast:
     """
     network, ridge_fit = fitted.network, fitted.ridge_fit
     assert ridge_fit is not None
-    H = [run_open_loop(network, np.dtype(data.form.codec.dtype), z, e) for z, e in zip(data.Z, data.E, strict=True)]
-    U, residuals = network.readout.U, []
-    for z, e, h in zip(data.Z, data.E, H, strict=True):
-        H_c = stack(h, inputs_of(z, e).astype(h.dtype), direct=network.view.direct, intercept=True)
-        rest = z[1:] - np.asarray(H_c @ U.astype(h.dtype), dtype=np.float64)
+    U, residuals, states = network.readout.U, [], []
+    blocks = data.form.dims // U.shape[1]
+    for z, e in zip(data.Z, data.E, strict=True):
+        batch = pack(block_inputs(ring, z, e), np.dtype(data.form.codec.dtype))
+        with one_blas_thread():
+            h = run(network.reservoir, batch).H
+        H_c = stack(h, batch.X, direct=network.view.direct, intercept=True)
+        rest = z[1:] - np.asarray(H_c @ U.astype(h.dtype), dtype=np.float64).reshape(len(z) - 1, -1)
         residuals.append(rest[network.view.washout :])
+        states.append(h[-blocks:])
     return LoopForecast(
         form=data.form,
         network=network,
-        last_state=np.stack([h[-1] for h in H]),
+        last_state=np.vstack(states),
         last_value=np.stack([z[-1] for z in data.Z]),
         residuals=np.concatenate(residuals) / (1 - ridge_fit.degrees_of_freedom() / ridge_fit.n),
     )

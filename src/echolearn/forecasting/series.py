@@ -138,8 +138,13 @@ class SeriesData:
     form: SeriesForm
 
     @classmethod
-    def open(cls, series: SequencesLike, exogenous: SequencesLike, *, gaps: bool, dtype: str) -> SeriesData:
-        """Return the data of a fit, checked; gaps: whether NaN may stand for a missing value."""
+    def open(
+        cls, series: SequencesLike, exogenous: SequencesLike, *, gaps: bool, dtype: str, one_scale: bool = False
+    ) -> SeriesData:
+        """Return the data of a fit, checked; gaps: whether NaN may stand for a missing value.
+
+        one_scale: whether all columns have one mean and one scale, as points of one field do.
+        """
         opened = open_series(series, "series", None, gaps=gaps)
         if opened.lengths.max() == 1 and opened.X[0].shape[1] > 1:
             raise ValueError(
@@ -147,6 +152,10 @@ class SeriesData:
                 "array of shape (steps,) or (steps, dims). Pass series.T."
             )
         mean, scale = mean_and_scale(_without_gaps(opened.X), "series")
+        if one_scale:
+            middle = mean.mean()
+            scale = np.full_like(scale, np.sqrt((scale**2 + (mean - middle) ** 2).mean()))
+            mean = np.full_like(mean, middle)
         rows = open_exogenous(exogenous, opened, None)
         exogenous_mean, exogenous_scale = mean_and_scale(np.concatenate(rows), "exogenous")
         names = [*(frame_columns(series) or []), *(frame_columns(exogenous) or [])]

@@ -15,7 +15,7 @@ From there the way back through the driven run is that of `gradients.exact`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,13 +25,17 @@ from echolearn.readout.view import stack
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._activations import activate, is_registered, slope
 from echolearn.sequences.batch import Batch
+from echolearn.states.closed_loop import Ring
 from echolearn.states.run import run
 from echolearn.validation import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series as a network learns it: inputs X (K, dims + exogenous) and the values T (K, dims) that follow them."""
+    """One series as a network learns it: inputs X (K, dims + exogenous) and the values T (K, dims) that follow them.
+
+    A series on a `Ring` has one sequence per block, step by step: X (K * blocks, width) and T (K * blocks, size).
+    """
 
     batch: Batch
     T: Array
@@ -41,6 +45,37 @@ class Series:
     @property
     def X(self) -> Array:
         return self.batch.X
+
+    @property
+    def blocks(self) -> int:
+        return len(self.batch.lengths)
+
+    @property
+    def steps(self) -> int:
+        return len(self.batch.active)
+
+    @property
+    def first(self) -> int:
+        """The first row after the washout."""
+        return self.washout * self.blocks
+
+    @property
+    def ring(self) -> Ring:
+        size = self.T.shape[1]
+        return Ring.of(self.blocks * size, size, self.X.shape[1] if self.blocks > 1 else size)
+
+    @property
+    def values(self) -> Array:
+        """T as (K, dims)."""
+        return self.T.reshape(self.steps, -1)
+
+    def rows(self, M: Array, at: Array) -> Array:
+        """Return the rows of M, of all blocks, at some steps."""
+        return M.reshape(self.steps, self.blocks, -1)[at].reshape(len(at) * self.blocks, -1)
+
+    def until(self, step: int) -> Series:
+        """Return the series before a step."""
+        return replace(self, batch=self.batch.steps(0, step), T=self.T[: step * self.blocks])
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +96,7 @@ def one_step(reservoir: Reservoir, series: list[Series], mu: float) -> tuple[flo
     total: Gradients | None = None
     for s, states, part in zip(series, runs, _parts(series, R), strict=True):
         dE_dH = np.zeros_like(states.H)
-        dE_dH[s.washout :] = 2 * part @ U_h.T
+        dE_dH[s.first :] = 2 * part @ U_h.T
         total = _sum(total, through_time(reservoir, s.batch, states, dE_dH, lookback=None, washout=0))
     assert total is not None
     return factors.loss(mu), total
@@ -72,9 +107,9 @@ def several_steps(reservoir: Reservoir, series: list[Series], mu: float, k: int)
     runs = [run(reservoir, s.batch) for s in series]
     factors = factored(series, [states.H for states in runs])
     U, R = factors.readout(mu), factors.residual(mu)
-    starts = [np.arange(max(s.washout, 1), len(s.T) - k + 1, k) for s in series]
+    starts = [np.arange(max(s.washout, 1), s.steps - k + 1, k) for s in series]
     loops = [
-        through_loop(reservoir, U, s, states.H[at - 1], at=at, k=k)
+        through_loop(reservoir, U, s, s.rows(states.H, at - 1), at=at, k=k)
         for s, states, at in zip(series, runs, starts, strict=True)
     ]
     adjoint, of_H = factors.adjoint(mu, np.sum([loop.U for loop in loops], axis=0))
@@ -82,8 +117,8 @@ def several_steps(reservoir: Reservoir, series: list[Series], mu: float, k: int)
     total: Gradients | None = None
     for s, states, at, loop, part in zip(series, runs, starts, loops, _parts(series, dL_dH), strict=True):
         D = np.zeros_like(states.H)
-        D[s.washout :] = part
-        np.add.at(D, at - 1, loop.start)
+        D[s.first :] = part
+        np.add.at(D.reshape(s.steps, -1), at - 1, loop.start.reshape(len(at), -1))
         total = _sum(total, loop.weights)
         total = _sum(total, through_time(reservoir, s.batch, states, D, lookback=None, washout=0))
     assert total is not None
@@ -93,31 +128,33 @@ def several_steps(reservoir: Reservoir, series: list[Series], mu: float, k: int)
 def factored(series: list[Series], H: list[Array]) -> OrthogonalFactors:
     """Return the factors of the states and inputs of all series after their washouts."""
     rows = [
-        stack(h[s.washout :], s.X[s.washout :], direct=s.direct, intercept=True) for s, h in zip(series, H, strict=True)
+        stack(h[s.first :], s.X[s.first :], direct=s.direct, intercept=True) for s, h in zip(series, H, strict=True)
     ]
-    return OrthogonalFactors.of(np.vstack(rows), np.vstack([s.T[s.washout :] for s in series]))
+    return OrthogonalFactors.of(np.vstack(rows), np.vstack([s.T[s.first :] for s in series]))
 
 
 def through_loop(reservoir: Reservoir, U: Array, s: Series, h: Array, *, at: Array, k: int) -> LoopGradient:
     """Return L and its derivatives for loops of k steps, started at steps `at` of a series in the states h (B, N)."""
-    N, a, dims = reservoir.N, reservoir.leak, s.T.shape[1]
+    N, a, ring, size = reservoir.N, reservoir.leak, s.ring, s.T.shape[1]
+    width = ring.columns.shape[1]
     W_rec = reservoir.W_rec.toarray()
     bias = 0.0 if reservoir.bias is None else reservoir.bias
-    U_h, U_x = U[:N], U[N:-1] if s.direct else np.zeros((s.X.shape[1], dims))
+    U_h, U_x = U[:N], U[N:-1] if s.direct else np.zeros((s.X.shape[1], size))
     before, V, F, kept, R = [h], [], [], [], []
-    x = s.X[at, :dims]
+    x = ring.own(s.rows(s.X, at)[:, :width])
     for j in range(k):
-        v = np.hstack([x, s.X[at + j, dims:]])
+        v = np.hstack([ring.seen(x), s.rows(s.X, at + j)[:, width:]])
         z = v @ reservoir.W + before[-1] @ W_rec.T + bias
         f = activate(reservoir.activation, z)
         before.append((1 - a) * before[-1] + a * f)
-        x = before[-1] @ U_h + v @ U_x + U[-1]
+        y = before[-1] @ U_h + v @ U_x + U[-1]
+        x = y.reshape(len(at), -1)
         V.append(v)
         F.append(f)
         kept.append(z if is_registered(reservoir.activation) else f)  # what the slope is computed from
-        R.append(x - s.T[at + j])
+        R.append(y - s.rows(s.T, at + j))
     dU, dW, dW_rec = np.zeros_like(U), np.zeros_like(reservoir.W), np.zeros_like(W_rec)
-    db, da, delta_h, delta_x = np.zeros(N), np.zeros(N), np.zeros_like(h), np.zeros((len(h), dims))
+    db, da, delta_h, delta_x = np.zeros(N), np.zeros(N), np.zeros_like(h), np.zeros((len(h), size))
     for j in range(k - 1, -1, -1):
         delta_x = delta_x + 2 * R[j] / k
         dU[:N] += before[j + 1].T @ delta_x
@@ -131,7 +168,7 @@ def through_loop(reservoir: Reservoir, U: Array, s: Series, h: Array, *, at: Arr
         db += Z.sum(axis=0)
         da += (delta * (F[j] - before[j])).sum(axis=0)
         delta_h = (1 - a) * delta + Z @ W_rec
-        delta_x = (Z @ reservoir.W.T + delta_x @ U_x.T)[:, :dims]
+        delta_x = ring.back((Z @ reservoir.W.T + delta_x @ U_x.T)[:, :width]).reshape(-1, size)
     pattern = reservoir.W_rec.tocoo()
     weights = Gradients(
         W=dW, W_rec=dW_rec[pattern.row, pattern.col], W_fb=None, bias=None if reservoir.bias is None else db, leak=da
@@ -141,7 +178,7 @@ def through_loop(reservoir: Reservoir, U: Array, s: Series, h: Array, *, at: Arr
 
 def _parts(series: list[Series], rows: Array) -> list[Array]:
     """Return rows of all series, after their washouts, one array per series."""
-    return np.split(rows, np.cumsum([len(s.T) - s.washout for s in series])[:-1])
+    return np.split(rows, np.cumsum([len(s.T) - s.first for s in series])[:-1])
 
 
 def _sum(total: Gradients | None, more: Gradients) -> Gradients:

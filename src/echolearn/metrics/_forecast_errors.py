@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echolearn.datasets._chaos import TRUE_CHAOS
 from echolearn.validation import Array, check_number, check_positive
 
 VALID_ERROR = 0.4  # the normalised error up to which a forecast counts as valid, as in most papers on the subject
@@ -18,7 +19,7 @@ def valid_time(
     *,
     threshold: float = VALID_ERROR,
     dt: float = 1.0,
-    lyapunov: float = 1.0,
+    lyapunov: float | str = 1.0,
     scale: ArrayLike | None = None,
 ) -> float | Array:
     """Return how long a forecast stays within a threshold of the truth.
@@ -35,9 +36,10 @@ def valid_time(
         use that of the results that you compare with.
     dt : float, default=1.0
         The time between two steps. With the default the valid time is counted in steps.
-    lyapunov : float, default=1.0
-        The largest Lyapunov exponent, per unit of time. If it is given, the valid time is counted in Lyapunov times.
-        `echolearn.datasets` states it for each chaotic series.
+    lyapunov : float or str, default=1.0
+        The largest Lyapunov exponent, per unit of time: the valid time is then counted in Lyapunov times. Or the name
+        of the function of `echolearn.datasets` that generated the series with its default parameters, for example
+        "lorenz": its exponent is known, and for how long its solution is true. A longer comparison is refused.
     scale : float or array of shape (n_dims,), default=None
         The standard deviation of each dimension. None: that of the true values (of all forecasts together). Pass the
         standard deviation of the whole series if forecasts are short.
@@ -55,13 +57,38 @@ def valid_time(
     >>> true = np.sin(np.arange(100) / 5)
     >>> valid_time(true, true + 1e-3 * np.exp(0.1 * np.arange(100)), dt=0.5)
     28.5
+
+    The comparison with a generated series is refused beyond the time for which its solution is true:
+
+    >>> from echolearn.datasets import lorenz
+    >>> series = lorenz(1000)
+    >>> valid_time(series, series + 0.1, dt=0.02, lyapunov="lorenz").round(1)
+    18.1
     """
     check_positive("threshold", threshold)
-    factor = check_positive("dt", dt) * check_positive("lyapunov", lyapunov)
+    factor = check_positive("dt", dt)
     many, errors = _errors(true, predicted, scale)
+    if isinstance(lyapunov, str):
+        factor *= _known_exponent(lyapunov, max(map(len, errors)), factor)
+    else:
+        factor *= check_positive("lyapunov", lyapunov)
     steps = [int(wrong.argmax()) if (wrong := e >= threshold).any() else len(e) for e in errors]
     times = np.array(steps) * factor
     return times if many else float(times[0])
+
+
+def _known_exponent(name: str, steps: int, dt: float) -> float:
+    """Return the Lyapunov exponent of a series, or refuse more steps than its solution is true for."""
+    if name not in TRUE_CHAOS:
+        raise ValueError(f"lyapunov={name!r:.80}; expected a number > 0, or one of {', '.join(TRUE_CHAOS)}.")
+    exponent, true_for = TRUE_CHAOS[name]
+    if steps * dt * exponent > true_for:
+        raise ValueError(
+            f"the comparison has {steps} steps, {steps * dt * exponent:.1f} Lyapunov times with dt={dt:g}, but "
+            f"rounding errors let a solution of {name} be true for {true_for:g} Lyapunov times only. Compare at most "
+            f"the first {int(true_for / (dt * exponent))} steps of each forecast."
+        )
+    return exponent
 
 
 def step_errors(true: Array, predicted: Array, scale: Array) -> Array:

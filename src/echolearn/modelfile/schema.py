@@ -72,8 +72,8 @@ TENSORS: dict[str, Tensor] = {
     "end_known": Tensor(("n_features",), gaps=True),
     "opening": Tensor(("opening", "n_features"), gaps=True),
     "label_slopes": Tensor(("n_out",)),
-    "target_mean": Tensor(("n_out",)),
-    "target_scale": Tensor(("n_out",)),
+    "target_mean": Tensor(("values",)),
+    "target_scale": Tensor(("values",)),
     "topology": Tensor(("hidden_units", "hidden_units"), ANY_DTYPE, runs=False),
     "topology.data": Tensor(("links",), ANY_DTYPE, runs=False),
     "topology.indices": Tensor(("links",), ("I64",), runs=False),
@@ -85,9 +85,9 @@ TENSORS: dict[str, Tensor] = {
     "reservoir.W_fb": Tensor(("N", "n_out"), runs=False),
     "exogenous_mean": Tensor(("inputs",)),
     "exogenous_scale": Tensor(("inputs",)),
-    "last_state": Tensor(("series", "N"), ("F32", "F64")),
-    "last_value": Tensor(("series", "n_out"), gaps=True),
-    "residuals": Tensor(("residuals", "n_out")),
+    "last_state": Tensor(("states", "N"), ("F32", "F64")),
+    "last_value": Tensor(("series", "values"), gaps=True),
+    "residuals": Tensor(("residuals", "values")),
     "direct.D": Tensor(("M", "outputs")),
     "direct.errors": Tensor(("errors",), gaps=True),
     "direct.members": Tensor(("members", "fifteen")),
@@ -169,6 +169,10 @@ def _check_network(entries: Mapping[str, Entry], facts: Facts) -> None:
     for name, tensor in TENSORS.items():
         if name in entries:
             check_entry(name, entries[name], tensor.shape, tensor.dtypes, lengths)
+    blocks, left = divmod(lengths.get("values", lengths["n_out"]), lengths["n_out"])
+    states = blocks * lengths["series"] if "series" in lengths else None
+    if left or (blocks != 1 and settings.get("neighbourhood") is None) or lengths.get("states") != states:
+        raise ValueError("the values and states of the series do not fit the outputs of the network")
 
 
 def check_entry(

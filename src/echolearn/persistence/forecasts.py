@@ -91,7 +91,7 @@ def forecast_facts(model: FittedModel) -> Facts:
 def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: Facts) -> FittedForecaster:
     """Return the model of a file with its forecast, or raise ValueError where its arrays do not fit."""
     last_state, last_value, residuals = (tensors[name] for name in ("last_state", "last_value", "residuals"))
-    series, many = len(last_state), as_truth(facts["many"])
+    series, many = len(last_value), as_truth(facts["many"])
     codec = cast(ValueCodec, model.codec)
     calendars = tuple(facts_ and Calendar.of_facts(facts_) for facts_ in facts.get("calendars") or [None] * series)
     if len(calendars) != series:
@@ -101,9 +101,11 @@ def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: 
     )
     if series < 1 or (series > 1 and not many) or len(residuals) < 1:
         raise ValueError(f"{series} series and {len(residuals)} residuals")
-    if form.n_features != model.inputs.n_features or not (form.exogenous_scale > 0).all():
-        raise ValueError(f"{facts['features']} inputs; expected {form.n_features}, values and exogenous inputs")
     network = model.single
+    inputs, local = facts["features"], model.settings.get("neighbourhood") is not None
+    fits = network.readout.U.shape[1] <= inputs <= form.dims == form.n_features if local else inputs == form.n_features
+    if not (fits or "direct" in facts) or not (form.exogenous_scale > 0).all():
+        raise ValueError(f"{inputs} inputs; expected {form.n_features}, values and exogenous inputs")
     forecast: Forecast = LoopForecast(form, network, last_state, last_value, residuals)
     if "direct" in facts:
         models = _restore_direct(tensors, facts["direct"], network.reservoir)

@@ -265,7 +265,7 @@ def _codec(tensors: dict[str, Array], facts: Facts, dtype: str) -> TargetCodec:
 
 
 def _features(tensors: dict[str, Array], facts: Facts) -> int:
-    """Return the number of inputs; a direct forecaster counts values and exogenous inputs, its network hears more."""
-    if "direct" in facts:
+    """Return the number of inputs; a forecaster counts values and exogenous inputs, its network may see others."""
+    if facts["estimator"] == FORECASTER:
         return len(tensors["target_mean"]) + len(tensors["exogenous_mean"])
     return int(facts["features"])

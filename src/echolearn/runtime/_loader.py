@@ -81,6 +81,11 @@ class _Contents:
                 "a forecaster of direct forecasts (trend, season and a correction per horizon) cannot be exported, nor "
                 "run without echolearn's estimators; method='closed_loop' fits one that can."
             )
+        if self.settings.get("neighbourhood") is not None:
+            raise ExportError(
+                "a forecaster with neighbourhood= cannot be exported, nor run without echolearn's estimators: one "
+                "network runs on every block of points. neighbourhood=None fits one that can."
+            )
         self.deep = facts["estimator"] in DEEP
         self.n_in, self.units = tensors["0/W_0" if self.deep else "W"].shape
         self.n_out = tensors["U"].shape[1]

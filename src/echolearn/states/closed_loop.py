@@ -27,6 +27,41 @@ class Start:
         return Start(self.h[which], None if self.y is None else self.y[which])
 
 
+@dataclass(frozen=True, eq=False)
+class Ring:
+    """Points on a ring in blocks, each of which one network forecasts from its own points and their neighbours.
+
+    columns (blocks, width): the points that each block sees, its own in the middle; size: how many are its own. A
+    series as a whole is one block that sees all of its dimensions.
+    """
+
+    columns: Array
+    size: int
+
+    @classmethod
+    def of(cls, dims: int, size: int, width: int) -> Ring:
+        """Return blocks of `size` of the points, each of which sees `width` of them."""
+        first = np.arange(0, dims, size) - (width - size) // 2
+        return cls((first[:, None] + np.arange(width)) % dims, size)
+
+    def seen(self, x: Array) -> Array:
+        """Return what the blocks see of points: (B, dims) -> (B * blocks, width)."""
+        return np.asarray(x[:, self.columns].reshape(-1, self.columns.shape[1]))
+
+    def own(self, seen: Array) -> Array:
+        """Return all points from what the blocks see of them: (B * blocks, width) -> (B, dims)."""
+        first = (self.columns.shape[1] - self.size) // 2
+        return seen[:, first : first + self.size].reshape(-1, len(self.columns) * self.size)
+
+    def back(self, dE_dseen: Array) -> Array:
+        """Return derivatives by points from those by what blocks see of them: the transpose of `seen`."""
+        blocks, width = self.columns.shape
+        total = np.zeros((len(dE_dseen) // blocks, blocks * self.size))
+        for i, column in enumerate(self.columns.T):  # no point twice
+            total[:, column] += dE_dseen.reshape(-1, blocks, width)[:, :, i]
+        return total
+
+
 def run_with_feedback(
     reservoir: Reservoir,
     batch: Batch,
@@ -73,6 +108,7 @@ def run_closed_loop(
 
     x_{t+1} = U'[h_{t+1}, x_t, e_{t+1}, 1] + shock, where h_{t+1} is the state after the input [x_t, e_{t+1}].
     h (B, N), x (B, dims): the start of the paths; E (steps, B, inputs): exogenous inputs; shocks (steps, B, dims).
+    A network with fewer outputs than dims runs on every block of a `Ring`: h (B * blocks, N).
     """
     out = np.empty((len(E), *x.shape))
     for t, y in enumerate(loop_outputs(reservoir, U, direct, h, x, E=E, shocks=shocks)):
@@ -88,13 +124,15 @@ def loop_outputs(
     W_rec = reservoir.W_rec.T.toarray() if N <= MAX_DENSE_LOOP_UNITS else reservoir.W_rec.T
     bias = 0.0 if reservoir.bias is None else reservoir.bias
     U = np.ascontiguousarray(U)  # the order in which a saved readout is loaded: the same sums, to the bit
+    shape, ring = x.shape, Ring.of(x.shape[1], U.shape[1], reservoir.n_in - E.shape[2])
     for t, e in enumerate(E):
         with np.errstate(over="ignore", invalid="ignore"):  # the caller examines the result
-            inputs = np.concatenate([x, e], axis=1)
+            inputs = np.concatenate([ring.seen(x), np.repeat(e, len(ring.columns), axis=0)], axis=1)
             h = leaky_update(h, activate(reservoir.activation, inputs @ reservoir.W + h @ W_rec + bias), a)
             x = h @ U[:N] + U[-1]
             if direct:
                 x += inputs @ U[N:-1]
+            x = x.reshape(shape)
             if shocks is not None:
                 x += shocks[t]
         yield x

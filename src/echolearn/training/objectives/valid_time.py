@@ -53,7 +53,7 @@ class HeldOutLoops:
     @classmethod
     def of(cls, series: list[Series], begin: list[int]) -> HeldOutLoops:
         """Spread `STARTS` loops over the first halves of the held-out ends, which begin at these steps."""
-        lengths = np.array([len(s.T) for s in series]) - begin
+        lengths = np.array([s.steps for s in series]) - begin
         share = np.maximum(1, np.round(LOOP_STARTS * lengths / lengths.sum())).astype(int)
         starts = [
             np.unique(b + np.linspace(0, n // 2, count, endpoint=False).astype(int))
@@ -63,7 +63,7 @@ class HeldOutLoops:
 
     def states(self, reservoir: Reservoir) -> list[Array]:
         """Return the states of a reservoir before the steps at which loops start."""
-        return [run(reservoir, s.batch).H[at - 1] for s, at in zip(self.series, self.starts, strict=True)]
+        return [s.rows(run(reservoir, s.batch).H, at - 1) for s, at in zip(self.series, self.starts, strict=True)]
 
     def score(self, reservoir: Reservoir, U: Array, states: list[Array] | None = None) -> Score:
         """Return the mean valid time of the loops, and minus the mean of the logarithm of their errors."""
@@ -80,12 +80,14 @@ def _follow(reservoir: Reservoir, U: Array, s: Series, at: Array, h: Array) -> t
 
     Once a loop has left the series its error counts as 1; when all have, nothing more is computed.
     """
-    left, dims = len(s.T) - at, s.T.shape[1]
-    rows = np.minimum(at + np.arange(left.max())[:, None], len(s.T) - 1)
+    left, T, ring = s.steps - at, s.values, s.ring
+    rows = np.minimum(at + np.arange(left.max())[:, None], s.steps - 1)
+    width = ring.columns.shape[1]
+    E = s.X.reshape(s.steps, s.blocks, -1)[:, 0, width:][rows]
     valid, logs, alive = np.zeros(len(at), int), np.zeros(len(at)), np.ones(len(at), bool)
-    outputs = loop_outputs(reservoir, U, s.direct, h, s.X[at, :dims], E=s.X[rows, dims:])
+    outputs = loop_outputs(reservoir, U, s.direct, h, ring.own(s.rows(s.X, at)[:, :width]), E=E)
     for t, y in enumerate(outputs):
-        errors = step_errors(s.T[rows[t]], y, np.ones(dims))
+        errors = step_errors(T[rows[t]], y, np.ones(T.shape[1]))
         alive &= (errors < VALID_ERROR) & (t < left)
         valid += alive
         logs += np.where(alive, np.log10(np.clip(errors, MIN_ERROR, 1.0)), 0.0)
