@@ -1,14 +1,14 @@
 """Forecasts of series of the M3 and M4 competitions: ESNForecaster as it comes beside statsforecast and the naive ones.
 
-    .venv-forecasts/bin/python benchmarks/competition_forecasts.py --data series_dev.npz --part before    # choices
-    .venv-forecasts/bin/python benchmarks/competition_forecasts.py --data series_dev.npz                  # the test part
+    python benchmarks/competition_forecasts.py --data series_dev.npz --part before    # choices are made here
+    python benchmarks/competition_forecasts.py --data series_dev.npz                  # the test part, by committed code
 
 Before: each series without its test part; the values of the last horizon that remain are forecast. Which series, and
 who takes part: benchmarks/frozen/competition_forecasts.toml. The methods of statsforecast have the season that the
-competition gives and, once more, the seasons that echolearn found in the same values; two of them by MSTL, which takes
-the method for what is left. SCUM is the median of AutoARIMA, AutoETS, AutoCES and DynamicOptimizedTheta. Forecasts are
-kept in runs/competition_forecasts, so that an interrupted run resumes. When the test part is complete,
-results/competition_forecasts.json is written.
+competition gives and, once more, the seasons that echolearn found in the same values; two of them, and those of more
+than 24 steps, by MSTL, which takes the method for what is left. SCUM is the median of AutoARIMA, AutoETS, AutoCES and
+DynamicOptimizedTheta. Forecasts are kept in runs/competition_forecasts, so that an interrupted run resumes. When the
+test part is complete, results/competition_forecasts.json is written.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import protocol
 import results
 
 KEPT = protocol.ROOT / "runs" / "competition_forecasts"
-LONG_SEASON = 24  # steps from which on AutoARIMA sees the last 20 seasons
+LONG_SEASON = 24  # steps: AutoARIMA sees the last 20 such seasons, and longer ones are left to MSTL
 SCUM = ("AutoARIMA", "AutoETS", "AutoCES", "DynamicOptimizedTheta")
 
 
@@ -54,7 +54,8 @@ def of_statsforecast(kind, y, horizon, seasons):
     from statsforecast import models
 
     how = {"approximation": True} if kind == "AutoARIMA" else {}
-    if len(seasons) > 1:
+    if len(seasons) > 1 or max(seasons, default=1) > LONG_SEASON:
+        how |= {"model": "ZZN"} if kind == "AutoETS" else {}
         model = models.MSTL(season_length=seasons, trend_forecaster=getattr(models, kind)(season_length=1, **how))
     else:
         season = seasons[0] if seasons else 1
@@ -101,6 +102,8 @@ def run(path, name, part, how, methods):
     kept = KEPT / f"{part}-{name}.json"
     found = json.loads(kept.read_text()) if kept.exists() else {}
     series = read_series(path, name, part, how["every"])
+    if len(found) < len(series):
+        forecast_all(series[0][0][-60:], 3, 4, methods)  # compiles
     for i, (known, truth) in enumerate(series):
         if str(i) not in found:
             found[str(i)] = forecast_all(known, len(truth), how["season"], methods)

@@ -19,7 +19,7 @@ from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback
 from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
 from echolearn.forecasting.direct_model import DirectModel, SeriesSettings
-from echolearn.forecasting.dynamics import choose_method
+from echolearn.forecasting.dynamics import Choice, choose_method
 from echolearn.forecasting.forecast import Continuation, FittedForecaster, Forecast
 from echolearn.forecasting.loop_forecast import fit_loop_forecast
 from echolearn.forecasting.mean_forecast import MeanForecast
@@ -234,7 +234,9 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         of_series = SeriesSettings(self.horizon, self.season, trend, log)
         method, direct = self.method, None
         if method == "auto":  # solver="qr" is for closed loops of noiseless series
-            method, direct = ("closed_loop", None) if self.solver == "qr" else choose_method(data, settings, of_series)
+            method, settings, direct = (
+                Choice("closed_loop", settings) if self.solver == "qr" else choose_method(data, settings, of_series)
+            )
         if method == "direct":
             self.model_ = FittedForecaster.of(owner, params, direct or fit_direct_forecast(data, settings, of_series))
             return self

@@ -3,16 +3,17 @@
 A series is drawn from a process, with dates of some frequency and zone, perhaps with rows left out, values missing
 inside or at its end, further columns, exogenous inputs, and other series beside it. It is forecast as it is and:
 
-    units      in other units, 1e-9 to 1e9, and from another zero (log=False)
+    units      in other units, 1e-9 to 1e9; with values that are not positive also from another zero
+    zero       from another zero, without logarithms (positive values)
     company    in a list with other series of other scales (direct forecasts: each series has its own model)
     order      with its rows in another order
-    zone       with its dates in another zone
+    order and zone    the same, with its dates in another zone
     dates      the dates of the forecast are those that pandas gives; "reported" if a warning says that there are none
 
 A forecast that differs by more than 0.2 % of the spread of its series counts as wrong. The truth is drawn with the
 series: the table of intervals shows how much of it they hold.
 
-    python -m reliability.forecasts [--series 2000]
+    python -m reliability.random_series [--series 2000] [--processes 2]
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import Pool
 from typing import Any
 
 import numpy as np
@@ -150,13 +152,18 @@ def outcome(seed: int) -> tuple[Case, dict[str, str], dict[float, float]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scale, shift = 10.0 ** rng.uniform(-9, 9), 100 * rng.normal()
-        moved = forecast(scale * (table + shift), case, log=False) / scale - shift
-        same("units", moved, forecast(table, case, log=False))
-        same("units, logarithms", forecast(scale * table, case) / scale, plain)
+        if np.nanmin(np.asarray(table)) > 0:
+            same("units", forecast(scale * table, case) / scale, plain)
+            same("zero", forecast(table + shift, case, log=False) - shift, forecast(table, case, log=False))
+        else:  # no logarithms
+            same("units", forecast(scale * (table + shift), case, log=False) / scale - shift, plain)
+        other = table.sample(frac=1, random_state=seed)
         if not irregular and not case.known:
-            same("order", forecast(table.sample(frac=1, random_state=seed), case), plain)
-        if table.index.tz is not None and case.frequency in FIXED:
-            same("zone", forecast(table.tz_convert("Pacific/Auckland"), case), plain)
+            if table.index.tz is not None and case.frequency in FIXED:
+                other = other.tz_convert("Pacific/Auckland")
+                same("order and zone", forecast(other, case), plain)
+            else:
+                same("order", forecast(other, case), plain)
         if table.ndim == 1 and not case.known and esn.method_ == "direct":
             others = [1e5 * PROCESSES[name](rng, 60) for name in rng.choice(list(PROCESSES), 2)]
             together = ESNForecaster().fit([others[0], table, others[1]]).predict(steps)[1]
@@ -168,28 +175,29 @@ def main() -> None:
     """Draw the series, and keep what became of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=2000)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     shares: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for seed in range(options.first, options.first + options.series):
-        case, found, inside = outcome(seed)
-        for name, became in found.items():
-            counts[name][became] += 1
-            counts[name]["series"] += 1
-            if became == "wrong":
-                print(f"seed {seed}, {name}: {case.process}, {case.frequency}, gap {case.gap}", flush=True)
-        gap = {"none": "no gap", "rows": "rows left out"}.get(case.gap, f"gap: {case.gap}")
-        for group in (case.process, gap, "all"):
-            shares[group].append(tuple(inside.values()))
+    with Pool(options.processes) as pool:
+        for seed, (case, found, inside) in enumerate(pool.imap(outcome, range(options.series))):
+            for name, became in found.items():
+                counts[name].update(["series", became])
+                if became == "wrong":
+                    print(f"seed {seed}, {name}: {case.process}, {case.frequency}, gap {case.gap}", flush=True)
+            if seed % 100 == 99:
+                print(f"{seed + 1} series", flush=True)
+            gap = {"none": "no gap", "rows": "rows left out"}.get(case.gap, f"missing values: {case.gap}")
+            for group in (case.process, gap, "all"):
+                shares[group].append(tuple(inside.values()))
     rows = {
         name: {"series": len(each), **dict(zip(("80", "95"), np.mean(each, axis=0).tolist(), strict=True))}
-        for name, each in sorted(shares.items(), key=lambda item: item[0] == "all")
+        for name, each in sorted(shares.items(), key=lambda item: [*PROCESSES, item[0]].index(item[0]))
     }
     figures = {"properties": {name: dict(count) for name, count in counts.items()}, "intervals": rows}
     results.show("properties", ("series", "held", "reported", "wrong"), figures["properties"])
     results.show("intervals", ("series", "80", "95"), rows)
-    results.keep("forecasts", figures)
+    results.keep("random_series", figures)
 
 
 if __name__ == "__main__":
