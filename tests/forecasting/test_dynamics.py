@@ -25,3 +25,20 @@ def test_noisy_dynamics_are_forecast_by_what_was_best_from_rolling_origins():
     assert errors[0] < 0.5 * errors[1]
     walks = [ESNForecaster(20).fit(np.cumsum(rng.normal(size=200))).method_ for _ in range(3)]
     assert walks == ["direct"] * 3
+
+
+def test_a_loop_that_was_chosen_by_its_forecasts_keeps_what_forecast_best_there():
+    """Learning for one step, or a ridge chosen by one-step errors, lets loops of short noisy waves run away."""
+    loops, errors = 0, []
+    for seed in range(12):
+        rng, t = np.random.default_rng(seed), np.arange(174)
+        waves = np.sin(t / rng.uniform(5, 15) + rng.uniform(0, 6)) + 0.5 * np.sin(t / rng.uniform(3, 9))
+        y = waves + 0.1 * rng.normal(size=174)
+        esn, direct = ESNForecaster().fit(y[:150]), ESNForecaster(method="direct").fit(y[:150])
+        errors.append([np.abs(one.predict(24) - y[150:]).mean() for one in (esn, direct)])
+        if esn.method_ != "direct":
+            loops += 1
+            assert len(esn.history_) == 0
+            assert np.abs(esn.predict(100)).max() < 10
+    assert loops > 2
+    assert np.mean(errors, axis=0)[0] < np.mean(errors, axis=0)[1]

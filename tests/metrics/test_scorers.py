@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn import metrics as sklearn_metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import get_scorer_names, make_scorer
@@ -21,8 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, metrics
+from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, SeriesClassifier, metrics
 from echolearn.metrics import SCORERS, joined, nrmse, scorer
+from echolearn.metrics._forecast_errors import mean_and_error
 from toys import grouped
 
 X, VALUES = toys.echoes()
@@ -329,3 +331,33 @@ def test_rows_are_series_for_the_helpers():
             clone(SERIES).fit(series, RISING), series, RISING, n_repeats=2, random_state=0
         )
         np.testing.assert_array_equal(found.importances, wanted.importances)
+
+
+@pytest.mark.parametrize("method", ["direct", "closed_loop"])
+def test_exogenous_inputs_of_a_forecaster_have_an_effect_with_an_interval(method):
+    covered = []
+    for seed in range(3 if method == "closed_loop" else 12):
+        rng = np.random.default_rng(seed)
+        E = rng.normal(size=(240, 2))
+        y = rng.normal(size=240) + 2 * E[:, 0]
+        esn = ESNForecaster(10, method=method, learn="none", washout=10).fit(y, exogenous=E)
+        found = metrics.permutation_importance(esn, E, y, n_repeats=3, random_state=0)
+        assert found.importances.shape == (2, 3)
+        assert found.effects[0] > 0.3
+        assert found.effects_interval[0, 0] > 0
+        covered.append(found.effects_interval[1, 0] < 0.02)
+        assert found.importances_mean.argmax() == 0
+    assert np.mean(covered) > 0.7
+    with pytest.raises(ValueError, match="a forecaster has only its own score"):
+        metrics.permutation_importance(esn, E, y, scoring="r2")
+
+
+def test_standard_errors_of_means_allow_for_correlation():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 63))
+    moving = x[:, :-3] + x[:, 1:-2] + x[:, 2:-1] + x[:, 3:]
+    for values, lags in ((x, 0), (moving, 3)):
+        found = np.array([mean_and_error(row, lags) for row in values])
+        assert np.mean(np.abs(found[:, 0] / found[:, 1]) > stats.t.ppf(0.975, values.shape[1] - 1)) < 0.09
+    assert mean_and_error(x[0], 0)[1] == pytest.approx(stats.sem(x[0]))
+    assert np.isnan(mean_and_error(x[0][:1], 0)[1])

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from echolearn import ESNForecaster, backtest
@@ -25,7 +26,7 @@ def test_measures_by_hand():
         scale = np.abs(SERIES[12:n] - SERIES[: n - 12]).mean()
         expected.append(np.abs(SERIES[n : n + 6] - SERIES[n - 1]).mean() / scale)
     assert found.scores["model"]["MASE"] == pytest.approx(np.mean(expected))
-    assert found.scores["naive"] == found.scores["model"]
+    assert found.scores["naive"] == {**found.scores["model"], "p": 1.0}
     np.testing.assert_array_equal(found.origins[0].forecasts["seasonal naive"], SERIES[48:54])
     np.testing.assert_allclose(found.origins[0].forecasts["mean"], SERIES[:60].mean())
     assert smape(np.array([1.0, 0.0]), np.array([3.0, 0.0])) == pytest.approx(50)
@@ -83,6 +84,8 @@ def test_several_series_and_gaps():
         (lambda: backtest(last, SERIES, 70), "leaves 2 to fit to"),
         (lambda: backtest(last, SERIES, 6, [70]), "known values from 2 to 66"),
         (lambda: backtest(last, np.ones((9, 2)), 2), r"shape \(9, 2\); expected one column"),
+        (lambda: backtest({}, SERIES, 6), r"names \[\]; expected at least one model"),
+        (lambda: backtest({"naive": last}, SERIES, 6), "by names other than naive, seasonal naive, mean"),
     ],
 )
 def test_bad_input_is_explained(call, words):
@@ -133,3 +136,65 @@ def test_rows_are_taken_in_the_order_of_their_dates():
     dated = pd.Series(SERIES, index=pd.date_range("2015", periods=72, freq="MS"))
     whole, mixed = (backtest(last, rows, 6, 3).scores for rows in (dated, dated.sample(frac=1, random_state=0)))
     assert whole == mixed
+
+
+def test_several_models_stand_in_one_table_with_a_mark_of_significance():
+    def worse(past, horizon):
+        return last(past, horizon) + 20 + np.arange(horizon)
+
+    models = {"ours": ESNForecaster(20, season=12), "last": last, "far off": worse}
+    found = backtest(models, SERIES, 6, 6)
+    assert list(found.scores) == ["ours", "last", "far off", "naive", "seasonal naive", "mean"]
+    assert found.scores["ours"] == backtest(models["ours"], SERIES, 6, 6).scores["model"]
+    assert found.scores["far off"]["p"] < 1e-3
+    lines = {line.split("  ")[0]: line for line in repr(found).splitlines()[1:]}
+    assert "*" in lines["far off"]
+    assert "*" not in lines["ours"]
+    assert repr(found).endswith("6 origins, 6 steps ahead; * differs from ours (p < 0.05)")
+    assert found.to_frame().loc["last", "MASE"] == found.scores["naive"]["MASE"]
+    assert found.scores["last"]["p"] == found.scores["naive"]["p"]
+
+
+@pytest.mark.parametrize("step", [1, 6])
+def test_equal_models_are_rarely_called_different(step):
+    """Also where forecasts from neighbouring origins overlap, and their errors with them."""
+    chances = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        y = rng.normal(size=80)
+
+        def guess(past, horizon, rng=rng):
+            return np.full(horizon, 0.5 * rng.choice([-1, 1]))
+
+        chances.append(backtest({"a": guess, "b": guess}, y, 6, 10, step=step, season=1).scores["b"]["p"])
+    assert np.mean(np.array(chances) < 0.05) < 0.12
+
+
+def test_errors_of_several_series_are_paired_by_series():
+    def near(past, horizon):
+        return np.full(horizon, 0.1)
+
+    def far(past, horizon):
+        return np.full(horizon, 3.0)
+
+    rows = [np.random.default_rng(seed).normal(size=40) for seed in range(6)]
+    by_series = backtest({"near": near, "far": far}, rows, 4, 5, season=1)
+    errors = {
+        name: np.array(
+            [np.abs(o.truth - o.forecasts[name]).mean() / np.abs(np.diff(o.past)).mean() for o in by_series.origins]
+        )
+        for name in ("near", "far")
+    }
+    means = (errors["far"] - errors["near"]).reshape(6, 5).mean(axis=1)
+    assert by_series.scores["far"]["p"] == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
+
+
+def test_progress_is_shown_after_two_seconds_on_a_terminal(monkeypatch, capsys):
+    backtest(last, SERIES, 6, 3)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("echolearn.tuning._backtest.QUIET_SECONDS", -1.0)
+    backtest(last, SERIES, 6, 3)
+    assert capsys.readouterr().err == ""  # a log
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    backtest(last, SERIES, 6, 3)
+    assert "backtest: 3 of 3 origins" in capsys.readouterr().err

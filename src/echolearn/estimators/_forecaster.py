@@ -254,7 +254,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         trend, log = (None if isinstance(choice, str) else bool(choice) for choice in (self.trend, self.log))
         of_series = SeriesSettings(self.horizon, self.season, trend, log)
         if method == "auto":
-            method, direct = choose_method(data, settings, of_series)
+            method, settings, direct = choose_method(data, settings, of_series)
         if method == "direct":
             self.model_ = FittedForecaster.of(owner, params, direct or fit_direct_forecast(data, settings, of_series))
             return self

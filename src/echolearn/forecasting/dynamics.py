@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,26 +29,35 @@ CERTAIN_ERROR_SHARE = 0.05  # below this, certainly
 PROBE_FITTED_SHARE = 0.75  # the share of a series that the readout is fitted to; the rest is forecast
 PROBE_RIDGES = 10.0 ** np.arange(-11.0, 2.0)
 COMPARED_ORIGINS = 20  # from which closed loops are compared with direct forecasts
+MAX_LOOP_EXCESS = 1.3  # times the least error of loops, up to which the readout with the least one-step error is kept
 MIN_LOOP_GAIN_SHARE = 0.1  # of the error of direct forecasts, to be taken off in both halves of these origins
 
 
-def choose_method(
-    data: SeriesData, settings: NetworkSettings, how: SeriesSettings
-) -> tuple[str, DirectForecast | None]:
-    """Return "closed_loop", "direct" or "mean", and the direct forecast if one was fitted for the comparison.
+class Choice(NamedTuple):
+    """A method, the settings to fit its network by, and the direct forecast if one was fitted for the comparison."""
+
+    method: str
+    settings: NetworkSettings
+    direct: DirectForecast | None = None
+
+
+def choose_method(data: SeriesData, settings: NetworkSettings, how: SeriesSettings) -> Choice:
+    """Return "closed_loop", "direct" or "mean", and what was found on the way.
 
     A readout of the reservoir as drawn, fitted to the first three quarters, predicts the rest one step ahead: to a
     twentieth of the changes from step to step, the closed loop is chosen. Otherwise one series alone is forecast from
     origins in its last quarter, by the closed loop, directly and by the mean of both, and the smallest error decides;
-    several series and columns need a fifth of the changes. Series of more than eight columns, such as fields in space,
-    and constant ones are left to the closed loop; short ones, those with gaps, and lists of different scales are not.
+    several series and columns need a fifth of the changes. A loop that was chosen by its forecasts keeps the reservoir
+    as drawn and a ridge that forecast well there: weights and ridges that are chosen by one-step errors alone let loops
+    of noisy series run away. Series of more than eight columns, such as fields in space, and constant ones are left to
+    the closed loop; short ones, those with gaps, and lists of different scales are not.
     """
     Z, E, washout = data.Z, data.E, settings.washout_steps
     gaps = any(np.isnan(z).any() for z in Z)
     if data.lengths.min() < washout + MIN_PROBE_STEPS or gaps or not have_one_scale(data.Y):
-        return "direct", None
+        return Choice("direct", settings)
     if data.form.dims > MAX_PROBED_COLUMNS or all((z == z[0]).all() for z in Z):
-        return "closed_loop", None
+        return Choice("closed_loop", settings)
     reservoir = _probe(settings, data.form.n_features)
     with one_blas_thread(), np.errstate(all="ignore"):
         U = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]
@@ -64,11 +74,13 @@ def choose_method(
         best = int(np.nanargmin(errors))
         share = np.sqrt(errors[best] / change) if change > 0 else 0.0
         if share < CERTAIN_ERROR_SHARE or len(Z) > 1 or data.form.n_features > 1:
-            return ("closed_loop" if share < DOUBTFUL_ERROR_SHARE else "direct"), None
+            return Choice("closed_loop" if share < DOUBTFUL_ERROR_SHARE else "direct", settings)
         direct = fit_direct_forecast(data, settings, how)
         if not share < 1:
-            return "direct", direct
-        return _least_error(reservoir, readouts, X[0], data, direct.models[0]), direct
+            return Choice("direct", settings, direct)
+        method, best = _least_error(reservoir, readouts, best, (X[0], data, direct.models[0]))
+        ridge = PROBE_RIDGES[best] * float(((X[0] - X[0].mean(axis=0)) ** 2).sum(axis=0).mean())
+        return Choice(method, replace(settings, learn="none", ridge=ridge), direct)
 
 
 def _probe(settings: NetworkSettings, n_in: int) -> Reservoir:
@@ -80,12 +92,16 @@ def _probe(settings: NetworkSettings, n_in: int) -> Reservoir:
     return draw_reservoir(settings, n_in)
 
 
-def _least_error(reservoir: Reservoir, readouts: list[Array], X: Array, data: SeriesData, model: DirectModel) -> str:
-    """Return the method with the least error from origins in the last quarter of one series; X: what readouts read.
+def _least_error(
+    reservoir: Reservoir, readouts: list[Array], start: int, of_series: tuple[Array, SeriesData, DirectModel]
+) -> tuple[str, int]:
+    """Return the method with the least error from origins in the last quarter of one series, and the best readout.
 
-    The closed loop is that of the readout whose loops are best. Its mean is taken with direct forecasts as they are
-    without a correction.
+    start: the readout with the least one-step error; its closed loop is taken, unless others are clearly better.
+    of_series: what readouts read, the series, and its direct model. The mean is that of the loop and of direct
+    forecasts as they are without a correction.
     """
+    X, data, model = of_series
     z, y, column = data.Z[0], data.Y[0][:, 0], model.end.columns[0]
     n, kept = len(y), len(model.errors)  # the last row of these errors is of the origin n - 2
     first = max(int(PROBE_FITTED_SHARE * len(X)) + n - 1 - len(X), n - 1 - kept)
@@ -94,8 +110,9 @@ def _least_error(reservoir: Reservoir, readouts: list[Array], X: Array, data: Se
     H = X[origins - 1 - (n - 1 - len(X)), : reservoir.N]
     ahead, E = origins[:, None] + np.arange(1, horizon + 1), np.empty((horizon, len(origins), 0))
     loops = [run_closed_loop(reservoir, D, True, H, z[origins], E=E)[:, :, 0].T for D in readouts]
-    loop = min(loops, key=lambda values: np.nan_to_num(np.abs(values - z[ahead, 0]).mean(), nan=np.inf))
-    loop, truth = loop * data.form.codec.scale + data.form.codec.mean, y[ahead]
+    of_loops = [np.nan_to_num(np.abs(values - z[ahead, 0]).mean(), nan=np.inf) for values in loops]
+    index = start if of_loops[start] < MAX_LOOP_EXCESS * min(of_loops) else int(np.argmin(of_loops))
+    loop, truth = loops[index] * data.form.codec.scale + data.form.codec.mean, y[ahead]
     (track,) = model.start(data.Y[0]).tracks(data.Y[0], horizon)
     of_direct = model.errors[origins - (n - 1 - kept), :horizon] * column.spread[:horizon]
     direct = from_scale(to_scale(truth, column.log) - of_direct, column.log)
@@ -109,4 +126,5 @@ def _least_error(reservoir: Reservoir, readouts: list[Array], X: Array, data: Se
         for name, values in forecasts.items()
     }
     best = "closed_loop" if halves["closed_loop"].sum() < halves["mean"].sum() else "mean"
-    return best if (halves[best] < (1 - MIN_LOOP_GAIN_SHARE) * halves["direct"]).all() else "direct"
+    pays = bool((halves[best] < (1 - MIN_LOOP_GAIN_SHARE) * halves["direct"]).all())
+    return best if pays else "direct", index

@@ -1,4 +1,4 @@
-"""Errors of forecasts of chaotic series: how long they are valid."""
+"""Errors of forecasts: how long they are valid on chaotic series, and how certain their means are."""
 
 from __future__ import annotations
 
@@ -126,3 +126,21 @@ def _rows(values: object) -> Array:
     if array.ndim not in (1, 2):
         raise ValueError(f"a series has {array.ndim} dimensions; expected (n_steps,) or (n_steps, n_dims).")
     return array[:, None] if array.ndim == 1 else array
+
+
+def mean_and_error(values: Array, lags: int) -> tuple[float, float]:
+    """Return the mean of values in the order of time, correlated over some lags, and its standard error.
+
+    With the correction of Harvey, Leybourne and Newbold for few values, so that the mean over its error follows a t
+    distribution. Where autocovariances sum to less than nothing, only the variance counts. NaN for fewer than two.
+    """
+    n, lags = len(values), min(lags, len(values) - 1)
+    if n < 2:
+        return float(values.mean()) if n else float("nan"), float("nan")
+    x = values - values.mean()
+    variance = [float(x[j:] @ x[: n - j]) / n for j in range(lags + 1)]
+    total = variance[0] + 2 * sum(variance[1:])
+    correction = (n + 1 - 2 * (lags + 1) + lags * (lags + 1) / n) / n
+    if not total > 0 or not correction > 0:
+        total, correction = variance[0], (n - 1) / n
+    return float(values.mean()), float(np.sqrt(total / n / correction))

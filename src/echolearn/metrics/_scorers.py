@@ -15,11 +15,13 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, Tags, get_tags
 
+from echolearn.metrics._forecast_errors import mean_and_error
 from echolearn.sequences.layouts import LAYOUTS, choose_layout, turned
 from echolearn.sequences.opening import open_sequences, unpack
 from echolearn.sequences.targets import concatenate_targets, open_targets
 from echolearn.validation import Answers, Array, SequencesLike, check_integer, check_name
 
+NORMAL_QUANTILE = 1.96  # standard errors about a mean within which it lies with a probability of 95 %
 Metric = Callable[..., Any]  # of scikit-learn, called as metric(y_true, y_pred, **options)
 
 
@@ -366,7 +368,8 @@ def permutation_importance(
     """Return how much the score drops when one feature is shuffled over the frames of all sequences.
 
     This is scikit-learn's function of the same name for sequences of different lengths. A shuffled feature has the same
-    values, but no longer any information about this step or those before it.
+    values, but no longer any information about this step or those before it. For a forecaster, X are its exogenous
+    inputs, and y is the series.
 
     Parameters
     ----------
@@ -377,7 +380,7 @@ def permutation_importance(
     y
         As in `cross_val_predict`.
     scoring : str or callable, default=None
-        As in `scorer`. None: the estimator's own score.
+        As in `scorer`. None: the estimator's own score. A forecaster has no other.
     n_repeats : int, default=5
         How often each feature is shuffled.
     random_state : int, default=None
@@ -387,7 +390,10 @@ def permutation_importance(
     -------
     sklearn.utils.Bunch
         `importances` of shape (n_features, n_repeats): the drops of the score. `importances_mean` and
-        `importances_std`, both of shape (n_features,): their means and standard deviations.
+        `importances_std`, both of shape (n_features,): their means and standard deviations. Of a forecaster, also
+        `effects` and `effects_interval`, of shape (n_features,) and (n_features, 2): by how much the mean absolute
+        error of forecasts one step ahead grows, in standard deviations of the series, and where this growth lies with
+        a probability of 95 %.
 
     Examples
     --------
@@ -404,10 +410,16 @@ def permutation_importance(
     layout = getattr(_reader(estimator), "layout_", "time_first")
     sequences = open_sequences(X, gaps=True, layout=layout)
     check_integer("n_repeats", n_repeats, 1)
-    measure = None if scoring is None else scorer(scoring)
+    forecast, measure = getattr(estimator, "forecast_", None), None if scoring is None else scorer(scoring)
+    if forecast is not None and scoring is not None:
+        raise ValueError(f"scoring={scoring!r}, but a forecaster has only its own score. Leave scoring out.")
+    errors: list[Array] = []  # of forecasts, first with all features as they are
 
     def score(frames: Array) -> float:
         inputs = sequences.in_given_form(np.split(frames, np.cumsum(sequences.lengths)[:-1]))
+        if forecast is not None:
+            errors.append(np.abs(forecast.errors(y, inputs, 1)[0]).mean(axis=1))
+            return float(cast("Any", estimator).score(y, exogenous=inputs))
         given = cast("Answers", turned(inputs)) if layout == "channels_first" else inputs
         return float(estimator.score(given, y) if measure is None else measure(estimator, given, y))
 
@@ -420,6 +432,15 @@ def permutation_importance(
         with warnings.catch_warnings():  # a poor score is what shuffling is for
             warnings.simplefilter("ignore", UserWarning)
             importances[feature, repeat] = whole - score(shuffled)
-    return Bunch(
+    found = Bunch(
         importances=importances, importances_mean=importances.mean(axis=1), importances_std=importances.std(axis=1)
     )
+    if forecast is not None:
+        growth = np.array(errors[1:]).reshape(*importances.shape, -1).mean(axis=1) - errors[0]
+        lags = int(np.cbrt(growth.shape[1]))
+        means, deviations = np.transpose([mean_and_error(steps, lags) for steps in growth])
+        found.effects, found.effects_interval = (
+            means,
+            np.stack([means - NORMAL_QUANTILE * deviations, means + NORMAL_QUANTILE * deviations], axis=1),
+        )
+    return found

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 from sklearn.base import clone
 
 from echolearn.display.figures import prepared_axes
+from echolearn.display.progress import Bar, in_notebook
 from echolearn.forecasting.calendar import on_calendar
 from echolearn.forecasting.seasons import find_seasons
+from echolearn.metrics._forecast_errors import mean_and_error
 from echolearn.validation import Array, SequencesLike, check_integer
 
 if TYPE_CHECKING:
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
 
 PATHS_PER_CRPS = 200  # sample paths behind each CRPS
 COVERAGES = (0.8, 0.95)
+BASELINES = ("naive", "seasonal naive", "mean")
+SIGNIFICANT_CHANCE = 0.05  # below which a difference is marked
+QUIET_SECONDS = 2.0  # after which progress is shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +41,8 @@ class Origin:
     past: Array  # (n_steps,): the values that were known
     truth: Array  # (horizon,): the values that followed
     forecasts: dict[str, Array]  # (horizon,): the forecasts, by the names of the methods
-    bounds: dict[float, tuple[Array, Array]]  # the lower and upper bounds of the model's intervals, by their coverage
-    crps: float | None  # the CRPS of the model's sample paths, in the units of the series
+    bounds: dict[str, dict[float, tuple[Array, Array]]]  # lower and upper bounds, by the models and their coverages
+    crps: dict[str, float]  # the CRPS of the sample paths of models, in the units of the series
     season: int  # the season that the measures and the seasonal naive forecast use
 
 
@@ -46,26 +54,54 @@ class Backtest:
 
     @property
     def scores(self) -> dict[str, dict[str, float]]:
-        """The scores by the names of the methods: the means of each measure over the origins."""
-        found = {}
-        for name in self.origins[0].forecasts:
+        """The scores by the names of the methods: the means of each measure over the origins.
+
+        p: the chance of a difference in MASE from the first method as large as this one, if both were equally good, by
+        the test of Diebold and Mariano with the correction of Harvey, Leybourne and Newbold for few origins. The
+        errors of one series are paired by origins, those of several series by their means.
+        """
+        found, errors = {}, {}
+        for name, first in dict.fromkeys(self.origins[0].forecasts, next(iter(self.origins[0].forecasts))).items():
             rows = [_measures(origin, name) for origin in self.origins]
             found[name] = {measure: _mean([row[measure] for row in rows]) for measure in rows[0]}
-        for coverage in self.origins[0].bounds:
-            inside = [_inside(origin, coverage) for origin in self.origins]
-            found["model"][f"coverage {coverage:g}"] = _mean(inside)
+            errors[name] = np.array([row["MASE"] for row in rows])
+            if name != first:
+                found[name]["p"] = self._chance(errors[name], errors[first])
+            for coverage in self.origins[0].bounds.get(name, {}):
+                inside = [_inside(origin, origin.bounds[name][coverage]) for origin in self.origins]
+                found[name][f"coverage {coverage:g}"] = _mean(inside)
         return found
 
+    def _chance(self, errors: Array, others: Array) -> float:
+        """Return the p-value of equal means of paired errors, one per origin."""
+        with np.errstate(invalid="ignore"):
+            rest = errors - others
+        number, known = (np.array([getattr(origin, name) for origin in self.origins]) for name in ("series", "known"))
+        usable, lags = np.isfinite(rest), 0
+        if number[-1] > 0:
+            rest = np.array([rest[usable & (number == i)].mean() for i in np.unique(number[usable])])
+        else:  # forecasts from neighbouring origins overlap
+            horizon, rest = len(self.origins[0].truth), rest[usable]
+            lags = int(np.ceil(horizon / max(1, np.diff(known).min(initial=horizon)))) - 1
+        mean, error = mean_and_error(rest, lags)
+        if not error > 0:
+            return 1.0 if mean == 0 else float("nan")
+        return float(2 * stats.t.sf(abs(mean) / error, len(rest) - 1))
+
     def __repr__(self) -> str:
-        """Return a table: one row per method."""
+        """Return a table: one row per method; a star marks a MASE that differs from that of the first method."""
         scores = self.scores
-        names = list(scores["model"])
-        lines = [f"{'':16}" + "".join(f"{name:>15}" for name in names)]
+        names = [name for name in dict.fromkeys(name for row in scores.values() for name in row) if name != "p"]
+        width = max(16, 1 + max(map(len, scores)))
+        lines = [f"{'':{width}}" + "".join(f"{name:>15}" for name in names)]
         for method, row in scores.items():
-            cells = "".join(f"{row[name]:15.3f}" if name in row else f"{'':15}" for name in names)
-            lines.append(f"{method:16}{cells}")
-        horizon = len(self.origins[0].truth)
-        lines.append(f"{len(self.origins)} origins, {horizon} steps ahead")
+            cells = [f"{row[name]:15.3f}" if name in row else f"{'':15}" for name in names]
+            if row.get("p", 1.0) < SIGNIFICANT_CHANCE:
+                cells[0] = f"{row['MASE']:.3f}*".rjust(15)
+            lines.append(f"{method:{width}}{''.join(cells)}".rstrip())
+        horizon, first = len(self.origins[0].truth), next(iter(scores))
+        star = f"; * differs from {first} (p < {SIGNIFICANT_CHANCE:g})" if any("*" in line for line in lines) else ""
+        lines.append(f"{len(self.origins)} origins, {horizon} steps ahead{star}")
         return "\n".join(lines)
 
     def to_frame(self) -> pd.DataFrame:
@@ -77,7 +113,7 @@ class Backtest:
         return pd.DataFrame.from_dict(self.scores, orient="index")
 
     def plot(self, origin: int = -1, ax: Axes | None = None) -> Axes:
-        """Draw the forecasts from one origin beside the truth, with the widest intervals of the model."""
+        """Draw the forecasts from one origin beside the truth, with the widest intervals of the first model."""
         ax = prepared_axes(ax, (8, 4))
         chosen = self.origins[origin]
         horizon = len(chosen.truth)
@@ -85,12 +121,13 @@ class Backtest:
         before, after = np.arange(-len(shown) + 1, 1), np.arange(1, horizon + 1)
         ax.plot(before, shown, color="0.3", label="known")
         ax.plot(after, chosen.truth, color="black", marker=".", label="truth")
-        if chosen.bounds:
-            widest = max(chosen.bounds)
-            lower, upper = chosen.bounds[widest]
+        first = next(iter(chosen.forecasts))
+        if bounds := chosen.bounds.get(first):
+            widest = max(bounds)
+            lower, upper = bounds[widest]
             ax.fill_between(after, lower, upper, alpha=0.2, color="C0", label=f"{widest:.0%} interval")
         for number, (name, forecast) in enumerate(chosen.forecasts.items()):
-            ax.plot(after, forecast, color=f"C{number}", lw=2 if name == "model" else 1, label=name)
+            ax.plot(after, forecast, color=f"C{number}", lw=2 if name == first else 1, label=name)
         ax.set_xlabel("steps from the origin")
         ax.legend(fontsize="small")
         return ax
@@ -111,9 +148,10 @@ def backtest(
 
     Parameters
     ----------
-    model : ESNForecaster, other forecaster with `fit(series)` and `predict(steps)`, or callable
+    model : ESNForecaster, other forecaster with `fit(series)` and `predict(steps)`, callable, or dict of such
         The forecaster, which is cloned and fitted anew at every origin (see `refit_every`). A callable takes the known
-        values and the horizon and returns the forecast; use one to compare with another library.
+        values and the horizon and returns the forecast; use one to compare with another library. A dict has several
+        of them by name, which stand side by side in one table; differences from the first are tested.
     series : array of shape (n_steps,), pandas Series, or list of such
         One series or several. NaN is a missing value, which is not scored.
     horizon : int
@@ -137,7 +175,8 @@ def backtest(
     Backtest
         The forecasts from every origin, and the scores of the model beside those of three baselines: the last value,
         the last season and the mean. It has a table (`to_frame`) and a plot (`plot`). A forecast that is not finite
-        has infinite errors, and so has the mean over the origins.
+        has infinite errors, and so has the mean over the origins. After two seconds, a terminal or notebook shows how
+        far it is.
 
     Examples
     --------
@@ -151,11 +190,11 @@ def backtest(
     """
     check_integer("horizon", horizon, 1)
     check_integer("refit_every", refit_every, 1)
-    if refit_every > 1 and not hasattr(model, "update"):
-        raise ValueError(f"refit_every={refit_every}, but the model has no method `update`. Use refit_every=1.")
+    models = dict(model) if isinstance(model, Mapping) else {"model": model}
+    _check_models(models, refit_every)
     several = isinstance(series, (list, tuple)) and any(np.ndim(s) > 0 for s in series)
-    found = []
-    for number, one in enumerate(cast("Sequence[ArrayLike]", series) if several else [series]):
+    opened = []
+    for one in cast("Sequence[ArrayLike]", series) if several else [series]:
         table, calendar = on_calendar(one, "series")
         values = np.asarray(table, dtype=np.float64)
         if values.ndim != 1:
@@ -163,15 +202,39 @@ def backtest(
                 f"series has shape {values.shape}; expected one column (n_steps,). Pass its columns as a list."
             )
         m = season or find_seasons(values, calendar.seasons if calendar else ())[0]
-        rows, before, fitted = getattr(table, "iloc", values), 0, model  # a series of pandas keeps its index
-        for count, known in enumerate(_origins(len(values), horizon, origins, step)):
-            if count % refit_every:
-                cast("Any", fitted).update(rows[before:known])
-            elif hasattr(model, "fit"):
-                fitted = clone(model).fit(rows[:known])
-            before = known
-            found.append(_from_origin(fitted, rows[:known], values, (number, known, horizon, m), coverages))
+        # a series of pandas keeps its index
+        opened.append((getattr(table, "iloc", values), values, m, _origins(len(values), horizon, origins, step)))
+    found: list[Origin] = []
+    total, started = sum(len(places) for _, _, _, places in opened), time.perf_counter()
+    with Bar(total, shown=in_notebook() or sys.stderr.isatty()) as bar:
+        for number, (rows, values, m, places) in enumerate(opened):
+            before, fitted = 0, models
+            for count, known in enumerate(places):
+                if count % refit_every:
+                    for one in fitted.values():
+                        cast("Any", one).update(rows[before:known])
+                else:
+                    fitted = {
+                        name: clone(one).fit(rows[:known]) if hasattr(one, "fit") else one
+                        for name, one in models.items()
+                    }
+                before = known
+                found.append(_from_origin(fitted, rows[:known], values, (number, known, horizon, m), coverages))
+                if time.perf_counter() - started > QUIET_SECONDS:
+                    bar.step(len(found), f"backtest: {len(found)} of {total} origins")
     return Backtest(found)
+
+
+def _check_models(models: Mapping[str, object], refit_every: int) -> None:
+    """Refuse names of baselines, no models, and models that cannot take in values between fits."""
+    if not models or any(not isinstance(name, str) or name in BASELINES for name in models):
+        raise ValueError(
+            f"model is a dict with the names {list(models)}; expected at least one model, by names other than "
+            f"{', '.join(BASELINES)}."
+        )
+    without = [name for name, model in models.items() if not hasattr(model, "update")]
+    if refit_every > 1 and without:
+        raise ValueError(f"refit_every={refit_every}, but the {without[0]} has no method `update`. Use refit_every=1.")
 
 
 def _origins(n: int, horizon: int, origins: int | Sequence[int], step: int | None) -> list[int]:
@@ -190,37 +253,34 @@ def _origins(n: int, horizon: int, origins: int | Sequence[int], step: int | Non
 
 
 def _from_origin(
-    fitted: object, past: object, values: Array, where: tuple[int, int, int, int], coverages: Sequence[float]
+    models: Mapping[str, object], past: object, values: Array, where: tuple[int, int, int, int], shares: Sequence[float]
 ) -> Origin:
-    """Return the forecasts of a fitted model, or a callable, from one origin.
+    """Return the forecasts of fitted models, or callables, from one origin.
 
-    where: number of the series, known values, horizon, season.
+    where: number of the series, known values, horizon, season; shares: the coverages of intervals.
     """
     number, known, horizon, m = where
     history, truth = values[:known], values[known : known + horizon]
-    bounds: dict[float, tuple[Array, Array]] = {}
-    score = None
-    if hasattr(fitted, "predict"):
-        forecast = np.asarray(fitted.predict(horizon), dtype=np.float64).reshape(horizon)
-        if hasattr(fitted, "forecast_interval"):
-            for coverage in coverages:
-                lower, upper = fitted.forecast_interval(horizon, coverage)
-                bounds[float(coverage)] = np.asarray(lower), np.asarray(upper)
-        if hasattr(fitted, "forecast_paths"):
-            score = crps(truth, np.asarray(fitted.forecast_paths(horizon, PATHS_PER_CRPS)))
-    else:
-        method = cast("Callable[[object, int], ArrayLike]", fitted)
-        forecast = np.asarray(method(past, horizon), dtype=np.float64).reshape(horizon)
+    answers: dict[str, ArrayLike] = {}
+    bounds: dict[str, dict[float, tuple[Array, Array]]] = {}
+    distances: dict[str, float] = {}
+    for name, model in models.items():
+        if not hasattr(model, "predict"):
+            answers[name] = cast("Callable[[object, int], ArrayLike]", model)(past, horizon)
+            continue
+        answers[name] = model.predict(horizon)
+        if hasattr(model, "forecast_interval"):
+            each = [model.forecast_interval(horizon, share) for share in shares]
+            bounds[name] = {float(s): (np.asarray(b[0]), np.asarray(b[1])) for s, b in zip(shares, each, strict=True)}
+        if hasattr(model, "forecast_paths"):
+            distances[name] = crps(truth, np.asarray(model.forecast_paths(horizon, PATHS_PER_CRPS)))
     known_values = history[~np.isnan(history)]
     lag = m if known >= m else 1
     last_season = _carried(history)[known - lag :][np.arange(horizon) % lag]
-    forecasts = {
-        "model": forecast,
-        "naive": np.full(horizon, known_values[-1]),
-        "seasonal naive": last_season,
-        "mean": np.full(horizon, known_values.mean()),
-    }
-    return Origin(number, known, history, truth, forecasts, bounds, score, m)
+    simple = (np.full(horizon, known_values[-1]), last_season, np.full(horizon, known_values.mean()))
+    forecasts = {name: np.asarray(answer, dtype=np.float64).reshape(horizon) for name, answer in answers.items()}
+    forecasts |= dict(zip(BASELINES, simple, strict=True))
+    return Origin(number, known, history, truth, forecasts, bounds, distances, m)
 
 
 def _carried(y: Array) -> Array:
@@ -235,7 +295,7 @@ def _measures(origin: Origin, name: str) -> dict[str, float]:
     scale = seasonal_scale(origin.past, origin.season)
     errors = _errors(truth, forecast)
     point = float(np.nanmean(errors))
-    score = origin.crps if name == "model" and origin.crps is not None else point
+    score = origin.crps.get(name, point)
     return {
         "MASE": point / scale,
         "sMAPE": smape(truth, forecast),
@@ -244,8 +304,8 @@ def _measures(origin: Origin, name: str) -> dict[str, float]:
     }
 
 
-def _inside(origin: Origin, coverage: float) -> float:
-    lower, upper = origin.bounds[coverage]
+def _inside(origin: Origin, bounds: tuple[Array, Array]) -> float:
+    lower, upper = bounds
     is_known = ~np.isnan(origin.truth)
     return float(((origin.truth >= lower) & (origin.truth <= upper))[is_known].mean())
 
