@@ -16,7 +16,6 @@ from scipy import sparse
 
 from echolearn.modelfile.schema import MOMENTS_PER_UNIT, SETS_OF_UNITS, THRESHOLD_WIDTH
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.states._kernels import Units, compressed, lanes_for, summarize
@@ -30,10 +29,10 @@ DISTINCT_DIFFERENCE = 1e-5  # states that differ by less may be one state, compu
 class Summary:
     """The row of a whole sequence that the readout sees.
 
-    Of every unit the mean, the standard deviation, the maximum, the minimum and the last state (of units that run
-    backward, the state at the first step), then the share of the steps at which it exceeds each of its thresholds: one
-    row (M,) per sequence, statistic after statistic, with M = (5 + Q) N. A state within `THRESHOLD_WIDTH` / 2 of a
-    threshold counts in part, in proportion: a share has no jumps that rounding could decide.
+    Of every unit the mean, the standard deviation, the maximum, the minimum and the last state, then the share of the
+    steps at which it exceeds each of its thresholds: one row (M,) per sequence, statistic after statistic, with
+    M = (5 + Q) N. A state within `THRESHOLD_WIDTH` / 2 of a threshold counts in part, in proportion: a share has no
+    jumps that rounding could decide.
     """
 
     # (D,): the units see x_{t-d} and x_{t-d} - x_{t-d-1} for each of these d: W has the rows of the first delay, then
@@ -87,7 +86,7 @@ class Summary:
         W.indices = (self.delays[-1] - self.delays[delay]) * n + channel
         bias = np.zeros(reservoir.N) if reservoir.bias is None else reservoir.bias
         weights = compressed(W, dtype), bias.astype(dtype), compressed(reservoir.W_rec, dtype)
-        return *weights, reservoir.leak.astype(dtype), ACTIVATIONS[reservoir.activation]
+        return *weights, reservoir.leak.astype(dtype)
 
     def _tiles(self, X: Sequence[Array], dtype: DTypeLike) -> Array:
         """Return sequences side by side (rows, n, L), before each its first frame as often as the longest delay."""

@@ -32,7 +32,7 @@ from echolearn.validation import Array
 MIN_PARALLEL_SEQUENCES = {4: 3, 8: 7}
 
 Matrix = tuple[Array, Array, Array]  # indptr, indices and data of compressed rows
-Units = tuple[Matrix, Array, Matrix, Array, int]  # W', bias (N,), W_rec, leaks (N,), the activation
+Units = tuple[Matrix, Array, Matrix, Array]  # W', bias (N,), W_rec, leaks (N,)
 
 TILE_LANES = (4, 8, LANES)  # lanes of a tile
 
@@ -173,15 +173,15 @@ def summarize(
     washout: int,
     slope: float,
     offsets: Array,
-) -> tuple[Array, Array, Array, Array]:
+) -> list[Array]:
     """Run up to L sequences from states of 0, in descending order of their lengths, and return their statistics.
 
-    units: W as CSR, bias (N,), W_rec as CSR, leaks (N,), the activation. X (rows, n, L): what the units see; step t
+    units: of tanh. X (rows, n, L): what the units see; step t
     begins at row t, and W says how much further each input is. offsets (Q, N): of h slope + offset, which is cut off at
     0 and 1. Returns the sums of states and of their squares (2, B, N), extremes (2, B, N), the sums above (Q, B, N),
     and the last states (B, N).
     """
-    W, bias, W_rec, a, code = units
+    W, bias, W_rec, a = units
     N, L, B = len(a), X.shape[2], len(lengths)
     active = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")
     extremes = np.array([-np.inf, np.inf], a.dtype)[:, None].repeat(N * L, axis=1)
@@ -190,8 +190,8 @@ def summarize(
     work = np.empty(STEPS_PER_SUM, np.int64), H, z, ends[0]
     tiles = np.repeat(bias, L), W_rec, np.repeat(a, L)
     how = X.reshape(-1), X.shape[1] * L, active, washout, slope, offsets
-    loops.summarize((0,) * L, W, *tiles, code, *how, *work, sums, extremes, above)
-    return tuple(M.reshape(-1, N, L).transpose(0, 2, 1)[:, :B] for M in (sums, extremes, above, ends))
+    loops.summarize((0,) * L, W, *tiles, *how, *work, sums, extremes, above)
+    return [M.reshape(-1, N, L).transpose(0, 2, 1)[:, :B] for M in (sums, extremes, above, ends)]
 
 
 def lanes_for(sequences: int) -> int:

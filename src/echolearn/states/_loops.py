@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from echolearn.states._activations import COMPILER_OPTIONS, INNER_OPTIONS, activate, times_slope
+from echolearn.states._activations import COMPILER_OPTIONS, INNER_OPTIONS, activate, precise_tanh, times_slope
 from echolearn.states._simd import Lanes, add_outer, add_product, add_statistics, load, store
 from echolearn.validation import Array
 
@@ -249,7 +249,6 @@ def summarize(
     bias: Array,
     W_rec: tuple[Array, Array, Array],
     a: Array,
-    code: int,
     X: Array,
     width: int,
     active: Array,
@@ -264,7 +263,7 @@ def summarize(
     extremes: Array,
     above: Array,
 ) -> None:
-    """Run L sequences from states of 0, and add their states after the washout to the statistics (`add_statistics`).
+    """Run L sequences of tanh units from states of 0, and add states after the washout to statistics.
 
     X: the tiles of inputs, `width` numbers further for every step; W: CSR, whose columns are places in the tiles of the
     first step. bias, a, z, ends: tiles; ends: the last states. counts (`STEPS_PER_SUM`,) and H
@@ -282,7 +281,7 @@ def summarize(
             add_product(lanes, W[0], W[1], W[2], X[t * width :], z)
             before, h = H[s - 1], H[s]
             add_product(lanes, W_rec[0], W_rec[1], W_rec[2], before, z)
-            activate(code, z)
+            precise_tanh(z)
             for i in range(z.shape[0]):
                 h[i] = before[i] + a[i] * (z[i] - before[i])
             counts[s] = active[t] if t >= washout else 0
