@@ -11,6 +11,7 @@ numba compiles a version of its own for every type of arguments, of which the le
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -180,35 +181,35 @@ def _add_dots(
 
 @intrinsic
 def _add_unit(
-    context: Value,
-    lanes: Value,
-    H: Value,
-    counts: Value,
-    slope: Value,
-    offsets: Value,
-    sums: Value,
-    extremes: Value,
-    above: Value,
-    Q: Value,
-    i: Value,
-    N: Value,
-) -> Value:
+    context: object,
+    lanes: types.Type,
+    H: types.Array,
+    counts: types.Type,
+    slope: types.Type,
+    offsets: types.Type,
+    sums: types.Type,
+    extremes: types.Type,
+    above: types.Type,
+    Q: types.Type,
+    i: types.Type,
+    N: types.Type,
+) -> tuple[types.Type, Callable[..., ir.Value]]:
     """Add the states of unit i to its statistics; a lane that does not count adds 0 and is no extreme."""
 
-    def generate(*given: Value) -> Value:
+    def generate(*given: ir.Value) -> ir.Value:
         context, builder, signature, arguments = given
         L, H, counts, slope, offsets, sums, extremes, above, Q, i, N = _opened(context, builder, signature, arguments)
         vector, wide = ir.VectorType(H.type.pointee, L), ir.VectorType(ir.DoubleType(), L)
         none, one, least = (ir.Constant(vector, [value] * L) for value in (0.0, 1.0, float("-inf")))
         lane = ir.Constant(ir.VectorType(_INT, L), list(range(L)))
 
-        def place(row: Value) -> Value:
+        def place(row: ir.Value) -> ir.Value:
             return _times(builder, builder.add(builder.mul(row, N), i), L)
 
-        def larger(x: Value, y: Value) -> Value:
+        def larger(x: ir.Value, y: ir.Value) -> ir.Value:
             return builder.select(builder.fcmp_ordered(">", x, y), x, y)
 
-        def smaller(x: Value, y: Value) -> Value:
+        def smaller(x: ir.Value, y: ir.Value) -> ir.Value:
             return builder.select(builder.fcmp_ordered("<", x, y), x, y)
 
         total, squares = (_get(builder, sums, place(_INT(k)), L) for k in (0, 1))
