@@ -390,14 +390,15 @@ def compare(
         except ExportError as refusal:
             _check_refusal(one, refusal)
             rows["ONNX, step by step"]["refused"] += 1
-            rows["C"]["refused"] += 1
+            rows["C"]["refused"] += one.plan.summary is None
     for one in drawn if tab is not None else ():
         frames = one.x.astype(np.float64)
         count("browser", one, in_page(tab, one.plan, frames, FORECAST if one.plan.series_dims else None))
         if one in forward and not one.plan.series_dims:
             count("browser, step by step", one, in_page_steps(tab, one.plan, frames)[-len(one.expected) :])
-    for first in range(0, len(forward), 25):
-        some = forward[first : first + 25]
+    in_frames = [one for one in drawn if one in forward or one.plan.summary is not None]
+    for first in range(0, len(in_frames), 25):
+        some = in_frames[first : first + 25]
         for one, found in zip(some, in_c(some), strict=True):
             count("C", one, found)
     return rows, Counter(one.kind for one in drawn)

@@ -128,4 +128,5 @@ def test_what_needs_the_end_of_a_sequence_is_refused_by_name():
         (SeriesRegressor(5).fit(exported.X, range(6)), "SeriesRegressor cannot .* sees whole series"),
     ):
         with pytest.raises(ExportError, match=message):
-            check_runs_forward(plan_of(model), "C")
+            check_runs_forward(plan_of(model), "a step graph of ONNX")
+    check_runs_forward(plan_of(SeriesRegressor(5).fit(exported.X, range(6))), "C", keeps_statistics=True)

@@ -3,14 +3,11 @@
 import numpy as np
 
 
-def summarize(h, thresholds, washout=0, backward=()):
+def summarize(h, thresholds, washout=0):
     """Return the statistics of the states h (steps, N) of one sequence, statistic after statistic."""
     kept = h[washout:].astype(float)
-    last = kept[-1].copy()
-    for unit in np.flatnonzero(backward):
-        last[unit] = h[0, unit]
     shares = [[np.mean([above(s, limit) for s in kept[:, j]]) for j, limit in enumerate(row)] for row in thresholds]
-    return np.concatenate([kept.mean(axis=0), kept.std(axis=0), kept.max(axis=0), kept.min(axis=0), last, *shares])
+    return np.concatenate([kept.mean(axis=0), kept.std(axis=0), kept.max(axis=0), kept.min(axis=0), kept[-1], *shares])
 
 
 def above(state, limit):

@@ -1,6 +1,7 @@
 """Units for whole sequences: what they read, and that no scale of the inputs changes them."""
 
 import numpy as np
+import pytest
 
 from echolearn.readout.summary import delayed
 from echolearn.reservoir._detectors import (
@@ -45,4 +46,17 @@ def test_a_feature_that_never_changes_is_not_read():
     still = np.column_stack([X[:, 0], np.full(300, 4.0)])
     units = draw_level_detectors(still, 6, np.random.default_rng(0))
     assert (units.W[1] == 0).all()
-    assert draw_level_detectors(still, 1, np.random.default_rng(0)).backward is None
+    assert draw_level_detectors(still, 1, np.random.default_rng(0)).N == 1
+
+
+@pytest.mark.parametrize("N", [5, 30, 199, 200, 300])
+def test_spectral_radii_are_those_of_the_kind(N):
+    """Of all units, forward in time: below 1, so that they forget how a series began."""
+    delays = tap_delays(60)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        levels, changes = draw_level_detectors(X, N, rng), draw_change_detectors(delayed(X, delays), delays, 60, N, rng)
+        for units, radius in ((levels, 0.9), (changes, 0.5)):
+            assert units.backward is None
+            found = np.abs(np.linalg.eigvals(units.W_rec.toarray())).max()
+            assert found == pytest.approx(radius, rel=0.1 if N >= 200 else 1e-4)

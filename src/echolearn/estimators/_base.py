@@ -360,15 +360,6 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Group
             known_statistics(self.model_)
         save_model(replace(self.model_, settings=flat_settings(self)), path, statistics=sums)
 
-
-class StepEstimator(SequenceEstimator):
-    """An estimator with one target per step: its network runs as a stream, and its readout can grow."""
-
-    @property
-    def feedback_weights_(self) -> Array | None:
-        """W_fb (hidden_units, outputs), or None."""
-        return self.reservoir_.W_fb
-
     def streams(self, n: int) -> runtime.Streams:
         """Return several streams of the network that advance together: one frame of each per call.
 
@@ -389,6 +380,15 @@ class StepEstimator(SequenceEstimator):
         """
         check_is_fitted(self)
         return runtime.Model(plan_of(self.model_)).streams(n)
+
+
+class StepEstimator(SequenceEstimator):
+    """An estimator with one target per step: its network runs as a stream, and its readout can grow."""
+
+    @property
+    def feedback_weights_(self) -> Array | None:
+        """W_fb (hidden_units, outputs), or None."""
+        return self.reservoir_.W_fb
 
     def _add_sequences(
         self, X: SequencesLike, y: SequencesLike, lengths: ArrayLike | None, weighing: Weighing, sample_weight: object

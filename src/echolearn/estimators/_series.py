@@ -7,18 +7,40 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
-from echolearn.estimators._base import store_parameters
+from echolearn import runtime
+from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators._classifier import LabelEstimator, label_encoding
 from echolearn.estimators._regressor import RULE, ValueEstimator
 from echolearn.fitting.data import ClassWeight
 from echolearn.fitting.fit import fit_series, open_by_rules
 from echolearn.fitting.parameters import Parameters
 from echolearn.fitting.settings import SERIES_RULES
+from echolearn.persistence.save import plan_of
 from echolearn.validation import Answers, SequencesLike
 
 
-class SeriesClassifier(LabelEstimator):
+class SeriesEstimator(SequenceEstimator):
+    """An estimator with one target per series, whose network answers while the frames of a series arrive."""
+
+    def stream(self) -> runtime.Stream:
+        """Return the network as a stream, which answers after every frame for the series up to this frame.
+
+        The answer after the last frame of a series is that of `predict`. The stream keeps the statistics of all states,
+        not the states: its memory does not grow (docs/howto/streams.md).
+
+        Returns
+        -------
+        Stream
+            A stream at the start of a series: `step` of a frame (n_features,) returns probabilities or values,
+            `predict` labels or values; `reset` begins another series.
+        """
+        check_is_fitted(self)
+        return runtime.Model(plan_of(self.model_)).stream()
+
+
+class SeriesClassifier(LabelEstimator, SeriesEstimator):
     """A classifier of whole series: a bank of fixed units, statistics of their states, and a linear readout.
 
     Two kinds of units are drawn for the data, detectors of levels and detectors of changes, each for the series and for
@@ -29,7 +51,7 @@ class SeriesClassifier(LabelEstimator):
 
     Parameters
     ----------
-    hidden_units : int, default=300
+    hidden_units : int, default=200
         The number of units in each of the four sets of units that the network consists of.
     readout : {"softmax", "ridge"}, default="softmax"
         What the outputs of the ridge regression become. "softmax": logits, scaled so that the probabilities of left-out
@@ -97,7 +119,7 @@ class SeriesClassifier(LabelEstimator):
 
     def __init__(
         self,
-        hidden_units: int = 300,
+        hidden_units: int = 200,
         *,
         readout: str = "softmax",
         ridge: str | ArrayLike = "auto",
@@ -234,14 +256,14 @@ class SeriesClassifier(LabelEstimator):
         return self._accuracy(X, y, lengths, sample_weight=sample_weight)
 
 
-class SeriesRegressor(ValueEstimator):
+class SeriesRegressor(ValueEstimator, SeriesEstimator):
     """A regressor of whole series: a bank of fixed units, statistics of their states, and a linear readout.
 
     The units and their statistics are those of `SeriesClassifier`. Only the readout is learned.
 
     Parameters
     ----------
-    hidden_units : int, default=300
+    hidden_units : int, default=200
         The number of units in each of the four sets of units that the network consists of.
     ridge : float, list of float, or "auto", default="auto"
         The penalty of the readout: a number, numbers to choose from, or "auto" for a path.
@@ -299,7 +321,7 @@ class SeriesRegressor(ValueEstimator):
 
     def __init__(
         self,
-        hidden_units: int = 300,
+        hidden_units: int = 200,
         *,
         ridge: str | ArrayLike = "auto",
         standardize: bool = True,

@@ -257,7 +257,7 @@ def _check_names(names: set[str], settings: Facts, facts: Facts) -> None:
         must |= {"W_fb"} if "reservoir.W_fb" in names else set()
         may |= {"reservoir.bias", "reservoir.W_fb", "backward"}
     if kind in SERIES:
-        must, may = must | SUMMARY, may | {"backward"}
+        must |= SUMMARY
     if settings.get("topology", "") is None:
         must |= SPARSE_TOPOLOGY if SPARSE_TOPOLOGY & names else {"topology"}
     if "tt" in facts:

@@ -9,6 +9,7 @@ import numpy as np
 
 from echolearn.display.facts import counted, one_line
 from echolearn.readout.statistics import Statistics
+from echolearn.readout.summary import both, rows_of
 from echolearn.readout.view import MAX_FRAMES_PER_PASS, ReadoutView, frames_at_once, observe, time_chunks
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._reservoir import join_reservoirs
@@ -84,14 +85,13 @@ class Network:
         state with nothing fed back.
         """
         reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
+        if view.summary is not None:
+            rows = rows_of(data, view.summary, reservoir, view.washout, both)
+            return list((rows @ self.readout.U[:-1] + self.readout.U[-1]).astype(data.dtype)[:, None])
         U = self.readout.U.astype(data.dtype)
 
         def outputs_of_group(data: Dataset, which: Array, start: Start | None) -> list[Array]:
             Y: list[Array] = []
-            if view.summary is not None:
-                inputs = [view.summary.inputs(data.X[i]) for i in which]
-                rows = view.summary.rows(reservoir, inputs, view.washout, data.dtype)
-                return list((rows @ self.readout.U[:-1] + self.readout.U[-1]).astype(data.dtype)[:, None])
             h0 = None if start is None else start.h
             for steps in time_chunks(reservoir, view, data.lengths[which]):
                 batch = pack([data.X[i][steps] for i in which], data.dtype)

@@ -271,10 +271,11 @@ def solve_dual(K: Array, T: Array, w: Array, ridges: Sequence[float]) -> LeftOut
     values = np.maximum(values, 0)
     rotated = Q.T @ (root[:, None] * (T - mean))
     best: LeftOut | None = None
-    for ridge in ridges:
-        shrunk = 1 / (values + ridge)
+    inverses = 1 / (values[:, None] + np.asarray(ridges))
+    diagonals = Q**2 @ inverses
+    for ridge, shrunk, diagonal in zip(ridges, inverses.T, diagonals.T, strict=True):
         C = Q @ (shrunk[:, None] * rotated)
-        diagonal = np.maximum(Q**2 @ shrunk - w / w.sum() / ridge, np.finfo(float).tiny)
+        diagonal = np.maximum(diagonal - w / w.sum() / ridge, np.finfo(float).tiny)
         residuals = C / diagonal[:, None] / root[:, None]
         error = float(w @ (residuals**2).sum(axis=1) / w.sum())
         if best is None or error < best.error:

@@ -7,19 +7,21 @@ often a unit exceeds a threshold, which extremes it reaches, and where it ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy import sparse
 
 from echolearn.modelfile.schema import MOMENTS_PER_UNIT, SETS_OF_UNITS, THRESHOLD_WIDTH
 from echolearn.reservoir import Reservoir
-from echolearn.sequences.batch import Batch, pack
-from echolearn.states._loops import summarize
-from echolearn.states.run import run
+from echolearn.sequences.batch import LANES, group_sequences
+from echolearn.sequences.dataset import Dataset
+from echolearn.states._kernels import Units, compressed, lanes_for, summarize
 from echolearn.validation import Array
 
+MAX_FRAMES_PER_GROUP = 8192  # that one thread works on at once, if these are at least LANES sequences
 DISTINCT_DIFFERENCE = 1e-5  # states that differ by less may be one state, computed in another order
 
 
@@ -27,10 +29,10 @@ DISTINCT_DIFFERENCE = 1e-5  # states that differ by less may be one state, compu
 class Summary:
     """The row of a whole sequence that the readout sees.
 
-    Of every unit the mean, the standard deviation, the maximum, the minimum and the last state (of units that run
-    backward, the state at the first step), then the share of the steps at which it exceeds each of its thresholds: one
-    row (M,) per sequence, statistic after statistic, with M = (5 + Q) N. A state within `THRESHOLD_WIDTH` / 2 of a
-    threshold counts in part, in proportion: a share has no jumps that rounding could decide.
+    Of every unit the mean, the standard deviation, the maximum, the minimum and the last state, then the share of the
+    steps at which it exceeds each of its thresholds: one row (M,) per sequence, statistic after statistic, with
+    M = (5 + Q) N. A state within `THRESHOLD_WIDTH` / 2 of a threshold counts in part, in proportion: a share has no
+    jumps that rounding could decide.
     """
 
     # (D,): the units see x_{t-d} and x_{t-d} - x_{t-d-1} for each of these d: W has the rows of the first delay, then
@@ -51,33 +53,69 @@ class Summary:
 
     def inputs(self, x: Array) -> Array:
         """Return what the units see of a sequence x (steps, n), at every step: (steps, 2 n D)."""
-        return delayed(np.hstack([x, differences(x)]), self.delays)
+        return delayed(both(x), self.delays)
 
-    def rows(self, reservoir: Reservoir, inputs: Sequence[Array], washout: int, dtype: DTypeLike) -> Array:
-        """Return one row (M,) per sequence of inputs, in float64; the first `washout` steps do not count."""
-        batch = pack(inputs, dtype)
-        H = run(reservoir, batch, keep_F=False).H
-        return self.pool(batch, H, washout, reservoir.backward)[np.argsort(batch.order)]
+    def rows(self, reservoir: Reservoir, X: Sequence[Array], washout: int, dtype: DTypeLike) -> Array:
+        """Return one row (M,) per sequence X (steps, n) that the units read with delays, in float64.
 
-    def pool(self, batch: Batch, H: Array, washout: int, backward: Array | None) -> Array:
-        """Return the rows (B, M) of states H (K, N) of a packed batch, in packed order.
-
-        Every sequence is summed on its own, step after step: its row does not depend on the others in the batch.
+        The first `washout` steps do not count. States are not kept: of up to `LANES` sequences at once, those of a few
+        steps exist at a time. The row of a sequence does not depend on the others.
         """
-        B, N = len(batch.lengths), H.shape[1]
-        total, squares = np.zeros((B, N)), np.zeros((B, N))
-        above = np.zeros((B, len(self.thresholds), N), H.dtype)
-        highest, lowest = np.full((B, N), -np.inf, H.dtype), np.full((B, N), np.inf, H.dtype)
-        limits = self.thresholds.astype(H.dtype)
-        sums = (total, squares, highest, lowest, above)
-        summarize(H, batch.active, batch.offsets, washout, limits, 1 / THRESHOLD_WIDTH, *sums)
-        count = (batch.lengths - washout)[:, None]
-        mean = total / count
-        deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
-        last = H[batch.offsets[batch.lengths - 1] + np.arange(B)]
-        if backward is not None:
-            last[:, backward] = H[:B, backward]
-        return np.hstack([mean, deviation, highest, lowest, last, above.reshape(B, -1) / count])
+        lengths = np.array([len(x) for x in X])
+        order = np.argsort(-lengths, kind="stable")
+        slope = 1 / THRESHOLD_WIDTH
+        units = self._laid_out(reservoir, X[0].shape[1], np.dtype(dtype))
+        offsets = (0.5 - self.thresholds * slope).astype(dtype)
+        rows = np.empty((len(X), self.statistics * reservoir.N))
+        for which in np.array_split(order, range(LANES, len(X), LANES)):
+            tiles = self._tiles([X[i] for i in which], dtype)
+            now = lengths[which]
+            (total, squares), extremes, above, (last,) = summarize(
+                units, tiles, lengths=now, washout=washout, slope=slope, offsets=offsets
+            )
+            count = (now - washout)[:, None]
+            mean = total / count
+            deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
+            rows[which] = np.hstack([mean, deviation, *extremes, last, *(above / count)])
+        return rows
+
+    def _laid_out(self, reservoir: Reservoir, n: int, dtype: np.dtype) -> Units:
+        """Return the weights for `summarize`; the places of inputs are counted from the oldest frame seen on."""
+        W = sparse.csr_array(reservoir.W.T)
+        delay, channel = np.divmod(W.indices, n)
+        W.indices = (self.delays[-1] - self.delays[delay]) * n + channel
+        bias = np.zeros(reservoir.N) if reservoir.bias is None else reservoir.bias
+        weights = compressed(W, dtype), bias.astype(dtype), compressed(reservoir.W_rec, dtype)
+        return *weights, reservoir.leak.astype(dtype)
+
+    def _tiles(self, X: Sequence[Array], dtype: DTypeLike) -> Array:
+        """Return sequences side by side (rows, n, L), before each its first frame as often as the longest delay."""
+        before = int(self.delays[-1])
+        tiles = np.zeros((before + len(X[0]), X[0].shape[1], lanes_for(len(X))), dtype)
+        for b, x in enumerate(X):
+            tiles[:before, :, b] = x[0]
+            tiles[before : before + len(x), :, b] = x
+        return tiles
+
+
+def rows_of(
+    data: Dataset, summary: Summary, reservoir: Reservoir, washout: int, seen: Callable[[Array], Array]
+) -> Array:
+    """Return the rows (n, M) of sequences; seen: the function from a sequence to what the units read with delays."""
+    rows = np.empty((len(data.X), summary.statistics * reservoir.N))
+    groups = list(group_sequences(data.lengths, max(MAX_FRAMES_PER_GROUP, LANES * int(data.lengths.max(initial=0)))))
+
+    def rows_of_group(data: Dataset, which: Array) -> Array:
+        return summary.rows(reservoir, [seen(data.X[i]) for i in which], washout, data.dtype)
+
+    for which, some in zip(groups, data.map(rows_of_group, groups), strict=True):
+        rows[which] = some
+    return rows
+
+
+def both(x: Array) -> Array:
+    """Return a series beside its first differences (steps, 2 n)."""
+    return np.hstack([x, differences(x)])
 
 
 def differences(x: Array) -> Array:

@@ -7,31 +7,25 @@ from one step to an eighth of a sequence. The ranges were found on training data
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
-from echolearn.reservoir._reservoir import Reservoir, bidirectional_reservoir, draw_leaks
-from echolearn.reservoir._topologies import recurrent_weights
+from echolearn.reservoir._reservoir import Reservoir, draw_leaks
+from echolearn.reservoir._topologies import random_connections, recurrent_weights
 from echolearn.validation import Array
 
 CONNECTIONS_PER_UNIT = 10
+MIN_UNITS_OF_THEORY = 200  # from which on the spectral radius of random connections is near its expectation
 TAPS_PER_UNIT = 9  # delayed inputs of a detector of changes, equally far apart
 MAX_CHANNELS_PER_UNIT = 9  # features that a detector of changes reads
 
 
 def draw_level_detectors(X: Array, N: int, rng: np.random.Generator) -> Reservoir:
-    """Return N units that read the present input, the second half backward, on the scale of frames X (K, n_in)."""
+    """Return N units that read the present input, on the scale of frames X (K, n_in)."""
     mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
     scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0.0)
-    forward = _level_detectors(mean, scale, N - N // 2, rng)
-    if N == 1:
-        return forward
-    return bidirectional_reservoir(forward, _level_detectors(mean, scale, N // 2, rng))
-
-
-def _level_detectors(mean: Array, scale: Array, N: int, rng: np.random.Generator) -> Reservoir:
     W = scale[:, None] * rng.uniform(-1, 1, (len(mean), N)) * _spread(rng, 0.1, 1.0, N)
-    bias = rng.uniform(-0.3, 0.3, N) - mean @ W
-    W_rec = recurrent_weights("random", rng, N, CONNECTIONS_PER_UNIT, 0.9)
-    return Reservoir(W=W, W_rec=W_rec, activation="tanh", leak=draw_leaks(rng, (0.03, 1.0), N, "random"), bias=bias)
+    bias, leak = rng.uniform(-0.3, 0.3, N) - mean @ W, draw_leaks(rng, (0.03, 1.0), N, "random")
+    return Reservoir(W=W, W_rec=_recurrent(rng, N, 0.9), activation="tanh", leak=leak, bias=bias)
 
 
 def spacings(steps: int) -> Array:
@@ -61,11 +55,22 @@ def draw_change_detectors(X: Array, delays: Array, steps: int, N: int, rng: np.r
     W *= np.where(deviation > 0, _spread(rng, 0.3, 3.0, N) / np.where(deviation > 0, deviation, 1), 0.0)
     return Reservoir(
         W=W,
-        W_rec=recurrent_weights("random", rng, N, CONNECTIONS_PER_UNIT, 0.5),
+        W_rec=_recurrent(rng, N, 0.5),
         activation="tanh",
         leak=draw_leaks(rng, (0.3, 1.0), N, "random"),
         bias=rng.uniform(-2, 2, N),
     )
+
+
+def _recurrent(rng: np.random.Generator, N: int, radius: float) -> sparse.csr_array:
+    """Return random connections of a spectral radius: of many units, of about that which theory predicts.
+
+    The eigenvalues of a large random matrix fill a circle, whose radius is the root of the mean sum of squares of a
+    row. To compute them would take as long as the fit to a small set of series.
+    """
+    if N < MIN_UNITS_OF_THEORY:
+        return recurrent_weights("random", rng, N, CONNECTIONS_PER_UNIT, radius)
+    return random_connections(rng, N, CONNECTIONS_PER_UNIT) * (radius / np.sqrt(CONNECTIONS_PER_UNIT / 3))
 
 
 def _spread(rng: np.random.Generator, low: float, high: float, N: int) -> Array:

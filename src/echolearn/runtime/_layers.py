@@ -137,7 +137,10 @@ def softmax(Y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Running:
-    """The running state of a layer: its states h (..., N), and the outputs y (..., n_out) that are fed back, if any."""
+    """The running state of a layer: its states h (..., N), and the outputs y (..., n_out) that are fed back, if any.
+
+    Of a layer that answers for whole series, y has the frames and statistics that it has kept.
+    """
 
     h: Array
     y: Array
@@ -173,7 +176,7 @@ class RunningLayer:
         return softmax(Y) if self.layer.softmax else Y
 
     def run(self, x: Array, begin: Running) -> tuple[Array, Array, Running]:
-        """Return states (steps, N), outputs (steps, n_out; none of a summary), and where the layer then stands."""
+        """Return states (steps, N), outputs (steps, n_out), and where the layer then stands."""
         if self.forward.fed_back is not None:
             return self._run_fed_back(x, begin)
         H = self.forward.run(x, begin.h)
@@ -183,8 +186,7 @@ class RunningLayer:
             both[:, self.forward.which] = H
             both[:, self.backward.which] = self.backward.run(x[::-1], self.backward.initial_state)[::-1]
             H = both
-        per_step = len(self.layer.U_states) == self.layer.units
-        return H, self.outputs(H, x) if per_step else H[:, :0], end
+        return H, self.outputs(H, x), end
 
     def _run_fed_back(self, x: Array, begin: Running) -> tuple[Array, Array, Running]:
         H, Y = self.forward.drive(x), np.empty((len(x), self.layer.n_out), self.dtype)
@@ -202,14 +204,8 @@ class RunningLayer:
         Y = self.outputs(z, x)
         return Y, Running(z, now.y if self.forward.fed_back is None else self.fed_back(Y))
 
-    def outputs_of(self, x: Array, begin: Running, summary: Summary | None) -> tuple[Array, Running]:
-        """Return the outputs for one sequence of inputs (steps, n_in), one row per step or per series, and its end."""
-        if summary is not None:
-            both = np.hstack([x, np.diff(x, axis=0, prepend=x[:1])])
-            past = np.maximum(np.arange(len(x))[:, None] - np.array(summary.delays), 0)
-            H, _, end = self.run(both[past].reshape(len(x), -1), begin)
-            row = _statistics(summary, H, self.layer.backward)
-            return np.asarray(row @ self.layer.U_states + self.layer.intercept), end
+    def outputs_of(self, x: Array, begin: Running) -> tuple[Array, Running]:
+        """Return the outputs (steps, n_out) for one sequence of inputs (steps, n_in), and where it ends."""
         steps = len(x) if self.backward is not None else max(1, MAX_STATES_PER_CHUNK // self.layer.units)
         chunks, now = [], begin
         for first in range(0, len(x), steps):
@@ -218,16 +214,68 @@ class RunningLayer:
         return np.concatenate(chunks), now
 
 
-def _statistics(summary: Summary, H: Array, backward: Array) -> Array:
-    """Return the statistics (1, M) of states (steps, N) over time, in float64."""
-    late = H[summary.washout :]
-    S = late.astype(np.float64)
-    mean = S.mean(axis=0)
-    deviation = np.sqrt(np.maximum((S**2).mean(axis=0) - mean**2, 0))
-    slope, half, limits = H.dtype.type(1 / THRESHOLD_WIDTH), H.dtype.type(0.5), summary.thresholds.astype(H.dtype)
-    above = [np.clip((late - limit) * slope + half, 0, 1).mean(axis=0, dtype=np.float64) for limit in limits]
-    last = np.where(backward, H[0], H[-1])
-    return np.hstack([mean, deviation, S.max(axis=0), S.min(axis=0), last, *above])[None]
+class RunningSummary(RunningLayer):
+    """A layer that answers for whole series: after every frame, for all frames so far.
+
+    It keeps, beside the states, the latest frames that the units still see, and the statistics of states as sums,
+    extremes and sums of shares. Steps of the washout are answered from the present state alone.
+    """
+
+    def __init__(self, layer: Layer, summary: Summary, numbers: Arithmetic):
+        super().__init__(layer, numbers)
+        self.summary, self._delays = summary, np.array(summary.delays)
+        self._frames, self._n = 2 + int(self._delays[-1]), layer.n_in // len(summary.delays) // 2
+        self._limits = summary.thresholds.astype(self.dtype)
+
+    def start(self, *many: int) -> Running:
+        numbers = 1 + self._frames * self._n + (4 + len(self._limits)) * self.layer.units  # as `step` keeps them
+        return Running(super().start(*many).h, np.zeros((*many, numbers)))
+
+    def step(self, x: Array, now: Running, drive: Array | None = None) -> tuple[Array, Running]:
+        many, units = x.shape[:-1], self.layer.units
+        steps, past, kept = np.split(now.y, [1, 1 + self._frames * self._n], axis=-1)
+        earlier = np.where(steps == 0, np.tile(x, self._frames - 1), past[..., : -self._n])
+        past = np.concatenate([x, earlier], axis=-1)
+        frames = past.reshape(*many, self._frames, self._n).astype(self.dtype)
+        seen = frames[..., self._delays, :]
+        seen = np.concatenate([seen, seen - frames[..., self._delays + 1, :]], axis=-1)
+        z = self.forward.drive(seen.reshape(*many, -1))
+        self.forward.advance(z, now.h)
+        extremes, sums = np.split(kept.reshape(*many, -1, units), [2], axis=-2)
+        fresh = (steps <= self.summary.washout)[..., None]
+        sums = self._terms(z) + np.where(fresh, 0, sums)
+        extremes = np.where(fresh, z[..., None, :], extremes)
+        extremes = np.stack([np.maximum(extremes[..., 0, :], z), np.minimum(extremes[..., 1, :], z)], axis=-2)
+        count = np.maximum(steps + 1 - self.summary.washout, 1)[..., None]
+        kept = np.concatenate([extremes, sums], axis=-2).reshape(*many, -1)
+        y = np.concatenate([steps + 1, past, kept], axis=-1)
+        return self._answer(z, extremes, sums / count), Running(z, y)
+
+    def _terms(self, H: Array) -> Array:
+        """Return states (..., N), their squares, and how far they are above each threshold: (..., 2 + Q, N)."""
+        slope, half, H = self.dtype.type(1 / THRESHOLD_WIDTH), self.dtype.type(0.5), H[..., None, :]
+        above = np.clip((H - self._limits) * slope + half, 0, 1)
+        S = H.astype(np.float64)
+        return np.concatenate([S, S**2, above], axis=-2)
+
+    def _answer(self, last: Array, extremes: Array, means: Array) -> Array:
+        """Return the outputs for last states (..., N), extremes (..., 2, N), and the means of `_terms`."""
+        mean, square, above = means[..., :1, :], means[..., 1:2, :], means[..., 2:, :]
+        deviation = np.sqrt(np.maximum(square - mean**2, 0))
+        row = np.concatenate([mean, deviation, extremes, last[..., None, :], above], axis=-2)
+        return np.asarray(row.reshape(*last.shape[:-1], -1) @ self.layer.U_states + self.layer.intercept)
+
+    def outputs_of(self, x: Array, begin: Running) -> tuple[Array, Running]:
+        """Return the outputs (1, n_out) for one series of inputs (steps, n_in), and its last states."""
+        both = np.hstack([x, np.diff(x, axis=0, prepend=x[:1])])
+        past = np.maximum(np.arange(len(x))[:, None] - self._delays, 0)
+        H = self.forward.run(both[past].reshape(len(x), -1), begin.h)
+        late = H[self.summary.washout :]
+        sums = np.zeros((2 + len(self._limits), self.layer.units))
+        for state in late:
+            sums += self._terms(state)
+        extremes = np.stack([late.max(axis=0), late.min(axis=0)])
+        return self._answer(H[-1], extremes, sums / len(late))[None], Running(H[-1], begin.y)
 
 
 # ---------------- Deep networks
@@ -307,7 +355,7 @@ class RunningDeep:
         q, h = self._features(x, now.h, step=True)
         return self._readout(q) + self._intercept, Running(h, now.y)
 
-    def outputs_of(self, x: Array, begin: Running, summary: Summary | None) -> tuple[Array, Running]:
+    def outputs_of(self, x: Array, begin: Running) -> tuple[Array, Running]:
         """Return the outputs for one sequence of inputs (steps, n_in), and where it ends."""
         q, h = self._features(x, begin.h, step=False)
         q = q.mean(axis=0, keepdims=True) if self.deep.pooled else q
@@ -323,4 +371,8 @@ class RunningDeep:
 def running_network(plan: Plan, numbers: Arithmetic | None = None) -> RunningLayer | RunningDeep:
     """Return the network of a plan at work; numbers: None for floats of the plan's own precision."""
     numbers = numbers or Floats(plan.precision)
-    return RunningDeep(plan.network, numbers) if isinstance(plan.network, Deep) else RunningLayer(plan.network, numbers)
+    if isinstance(plan.network, Deep):
+        return RunningDeep(plan.network, numbers)
+    if plan.summary is not None:
+        return RunningSummary(plan.network, plan.summary, numbers)
+    return RunningLayer(plan.network, numbers)

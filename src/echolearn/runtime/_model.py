@@ -216,7 +216,7 @@ class Model:
             begin, known = running_from(self._network, end), end.known
         frames = x if before is None else np.concatenate([before, x])
         inputs = encode(plan.inputs, frames, known).astype(self._network.dtype)
-        Y, _ = self._network.outputs_of(inputs, begin, plan.summary)
+        Y, _ = self._network.outputs_of(inputs, begin)
         return Y if before is None else Y[len(before) :]
 
     def forecast(self, horizon: int, X: object = None, *, exogenous: object = None) -> Answers:

@@ -123,7 +123,7 @@ def check_can_warm_up(plan: Plan) -> None:
 
 def check_can_stream(plan: Plan) -> None:
     """Refuse to run frame by frame what needs the end of a sequence."""
-    if not plan.per_step:
+    if not plan.per_step and plan.summary is None:
         raise ValueError(
             f"{plan.estimator} answers for whole series, whose end a stream has not seen. Predict whole series, or fit "
             "a network with one target per step."

@@ -206,7 +206,7 @@ class Deep:
 class Summary:
     """How the steps of a series after the washout become one row of statistics.
 
-    Of all units the means, deviations, largest, smallest and last states (of backward units the first), then the
+    Of all units the means, deviations, largest, smallest and last states, then the
     shares of steps above each row of `thresholds` (Q, N). The units see x_{t-d} and x_{t-d} - x_{t-d-1} for each d of
     `delays`, and before the first step the first frame.
     """

@@ -50,6 +50,35 @@ def _tanh_32(x: np.float32) -> np.float32:
     return x * p / q
 
 
+def _precise_tanh_of(x: float) -> float:
+    """Return tanh x to rounding; only compiled code may call this function."""
+    raise NotImplementedError
+
+
+@overload(_precise_tanh_of, inline="always", strict=False, jit_options=COMPILER_OPTIONS)
+def _choose_precise_tanh(x: object) -> Callable[..., object]:
+    return _precise_tanh_32 if x == types.float32 else _tanh_64
+
+
+def _precise_tanh_32(x: np.float32) -> np.float32:
+    """Return x P(x²) / Q(x²) for x in [-9, 9], as `_tanh_32`, with degrees 4 and 4: at most 3e-8 off before rounding.
+
+    The errors that remain are of either sign: they average out in statistics over time, where those of `_tanh_32` would
+    add up, and exported models would differ by them.
+    """
+    one = np.float32(1.0)
+    high = np.float32(9.0)
+    x = high if x > high else x
+    x = -high if x < -high else x
+    u = x * x
+    p = np.float32(2.0603920519490937e-5) + u * np.float32(1.3355958836605565e-8)
+    p = np.float32(0.13380256852641112) + u * (np.float32(3.4948943098526614e-3) + u * p)
+    p = np.float32(0.9999998951498714) + u * p
+    q = np.float32(3.2847962537015194e-4) + u * np.float32(7.775449329403216e-7)
+    q = one + u * (np.float32(0.46713551916179896) + u * (np.float32(0.025873814546639787) + u * q))
+    return x * p / q
+
+
 def _tanh_64(x: float) -> float:
     """Return tanh x = e / (e + 2), e = exp(2x) - 1.
 
@@ -85,6 +114,13 @@ def activate(code: int, z: Array) -> None:
     elif code == 2:
         for i in range(z.shape[0]):
             z[i] = 0 if z[i] < 0 else z[i]  # in this order NaN stays NaN
+
+
+@njit(**INNER_OPTIONS, **COMPILER_OPTIONS)
+def precise_tanh(z: Array) -> None:
+    """Replace z by tanh z, to rounding."""
+    for i in range(z.shape[0]):
+        z[i] = _precise_tanh_of(z[i])
 
 
 @njit(**INNER_OPTIONS, **COMPILER_OPTIONS)

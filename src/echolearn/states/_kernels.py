@@ -23,13 +23,16 @@ from echolearn.display.progress import show_line
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import LANES
 from echolearn.states import _loops as loops
-from echolearn.states._simd import steps_at_once
+from echolearn.states._simd import STEPS_PER_SUM, steps_at_once
 from echolearn.validation import Array
 
 # The number of sequences from which on `many` is faster, by bytes per number. Measured on a busy machine with 100 and
 # 1000 units: three float32 sequences are 1.3 to 1.5 times faster forward and 0.9 to 2.1 times backward; six float64
 # sequences (10 connections) 0.8 to 1.0 times, eight 1.0 to 1.3 times.
 MIN_PARALLEL_SEQUENCES = {4: 3, 8: 7}
+
+Matrix = tuple[Array, Array, Array]  # indptr, indices and data of compressed rows
+Units = tuple[Matrix, Array, Matrix, Array]  # W', bias (N,), W_rec, leaks (N,)
 
 TILE_LANES = (4, 8, LANES)  # lanes of a tile
 
@@ -160,6 +163,35 @@ def backward_many(
     loops.backward_many((0,) * L, *matrices, leaks, code, *order, starts, F, H, D, deltas, Zs, tiles, *sums)
     ahead[0], ahead[1] = _from_tiles(deltas, L, len(h0)), _from_tiles(Zs, L, len(h0))
     return sums[0], sums[1].reshape(N, L).sum(axis=1)
+
+
+def summarize(
+    units: Units,
+    X: Array,
+    *,
+    lengths: Array,
+    washout: int,
+    slope: float,
+    offsets: Array,
+) -> list[Array]:
+    """Run up to L sequences from states of 0, in descending order of their lengths, and return their statistics.
+
+    units: of tanh. X (rows, n, L): what the units see; step t
+    begins at row t, and W says how much further each input is. offsets (Q, N): of h slope + offset, which is cut off at
+    0 and 1. Returns the sums of states and of their squares (2, B, N), extremes (2, B, N), the sums above (Q, B, N),
+    and the last states (B, N).
+    """
+    W, bias, W_rec, a = units
+    N, L, B = len(a), X.shape[2], len(lengths)
+    active = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")
+    extremes = np.array([-np.inf, np.inf], a.dtype)[:, None].repeat(N * L, axis=1)
+    sums, above = np.zeros((2, N * L)), np.zeros((len(offsets), N * L), a.dtype)
+    H, z, ends = np.zeros((STEPS_PER_SUM, N * L), a.dtype), np.empty(N * L, a.dtype), np.empty((1, N * L), a.dtype)
+    work = np.empty(STEPS_PER_SUM, np.int64), H, z, ends[0]
+    tiles = np.repeat(bias, L), W_rec, np.repeat(a, L)
+    how = X.reshape(-1), X.shape[1] * L, active, washout, slope, offsets
+    loops.summarize((0,) * L, W, *tiles, *how, *work, sums, extremes, above)
+    return [M.reshape(-1, N, L).transpose(0, 2, 1)[:, :B] for M in (sums, extremes, above, ends)]
 
 
 def lanes_for(sequences: int) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from echolearn.states._activations import COMPILER_OPTIONS, INNER_OPTIONS, activate, times_slope
-from echolearn.states._simd import Lanes, add_outer, add_product, load, store
+from echolearn.states._activations import COMPILER_OPTIONS, INNER_OPTIONS, activate, precise_tanh, times_slope
+from echolearn.states._simd import Lanes, add_outer, add_product, add_statistics, load, store
 from echolearn.validation import Array
 
 STEPS_PER_FLUSH = 256  # steps after which float32 partial sums are added to float64 ones
@@ -244,38 +244,48 @@ def _at_drive(a: Array, error: Array, f: Array, before: Array, delta: Array, z: 
 
 @njit(cache=True, **COMPILER_OPTIONS)
 def summarize(
-    H: Array,
+    lanes: Lanes,
+    W: tuple[Array, Array, Array],
+    bias: Array,
+    W_rec: tuple[Array, Array, Array],
+    a: Array,
+    X: Array,
+    width: int,
     active: Array,
-    offsets: Array,
     washout: int,
-    limits: Array,
     slope: float,
-    total: Array,
-    squares: Array,
-    highest: Array,
-    lowest: Array,
+    offsets: Array,
+    counts: Array,
+    H: Array,
+    z: Array,
+    ends: Array,
+    sums: Array,
+    extremes: Array,
     above: Array,
 ) -> None:
-    """Add the states after the washout to the sums, extremes and counts of their sequences.
+    """Run L sequences of tanh units from states of 0, and add states after the washout to statistics.
 
-    limits (Q, N): thresholds; above (B, Q, N): the steps above each of them, those within 1 / (2 slope) of it in part;
-    the others (B, N).
+    X: the tiles of inputs, `width` numbers further for every step; W: CSR, whose columns are places in the tiles of the
+    first step. bias, a, z, ends: tiles; ends: the last states. counts (`STEPS_PER_SUM`,) and H
+    (`STEPS_PER_SUM`, N L): work space, H zeros.
     """
-    N, Q = limits.shape[1], limits.shape[0]
-    one, none, half, steep = H.dtype.type(1), H.dtype.type(0), H.dtype.type(0.5), H.dtype.type(slope)
-    for s in range(active[0]):
-        for t in range(washout, active.shape[0]):
-            if s >= active[t]:
-                break
-            r = offsets[t] + s
-            for i in range(N):
-                total[s, i] += H[r, i]
-            for i in range(N):
-                squares[s, i] += total.dtype.type(H[r, i]) * total.dtype.type(H[r, i])
-            for i in range(N):
-                highest[s, i] = max(highest[s, i], H[r, i])
-            for i in range(N):
-                lowest[s, i] = min(lowest[s, i], H[r, i])
-            for q in range(Q):
-                for i in range(N):
-                    above[s, q, i] += min(max((H[r, i] - limits[q, i]) * steep + half, none), one)
+    L, S = len(lanes), H.shape[0]
+    slope = H.dtype.type(slope)
+    for first in range(0, active.shape[0], S):
+        for s in range(S):
+            t = first + s
+            counts[s] = 0
+            if t >= active.shape[0]:
+                continue
+            _copy(bias, z)
+            add_product(lanes, W[0], W[1], W[2], X[t * width :], z)
+            before, h = H[s - 1], H[s]
+            add_product(lanes, W_rec[0], W_rec[1], W_rec[2], before, z)
+            precise_tanh(z)
+            for i in range(z.shape[0]):
+                h[i] = before[i] + a[i] * (z[i] - before[i])
+            counts[s] = active[t] if t >= washout else 0
+            for b in range(active[t + 1] if t + 1 < active.shape[0] else 0, active[t]):
+                for i in range(b, z.shape[0], L):
+                    ends[i] = h[i]
+        add_statistics(lanes, H, counts, slope, offsets, sums, extremes, above)

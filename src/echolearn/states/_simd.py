@@ -1,4 +1,4 @@
-"""Operations on tiles, 4, 8 or 16 sequences in parallel: the four operations that numba does not make fast by itself.
+"""Operations on tiles, 4, 8 or 16 sequences in parallel: the five operations that numba does not make fast by itself.
 
 A tile has L numbers (lanes, one for each sequence) for each unit, and is kept as one row of N L numbers. If these
 operations were loops, the lanes of two units would be checked for overlap at every term, and single numbers would be
@@ -11,6 +11,7 @@ numba compiles a version of its own for every type of arguments, of which the le
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -27,6 +28,7 @@ Value = Any  # a value, a type or a builder of LLVM or numba, which have no type
 PARTIAL_SUMS = 4  # partial sums of a row, so that an addition need not wait for the previous one
 TILES_PER_SUM = 8  # outer products that are summed at once, if each has at most HALF_LANES lanes; otherwise half
 HALF_LANES = 8
+STEPS_PER_SUM = 8  # states of a unit that are in registers at once while its statistics are summed
 BLOCK_BYTES = 32  # bytes of the rows that are transposed at once: a vector of every processor since 2013
 
 _INT = ir.IntType(64)
@@ -75,6 +77,20 @@ def store(lanes: Lanes, tile: Array, M: Array, r: int, stride: int, live: int) -
     for i in range(whole, N):
         for b in range(live):
             M[r + b * stride, i] = tile[i * L + b]
+
+
+@njit(nogil=True, error_model="numpy", **INNER_OPTIONS)
+def add_statistics(
+    lanes: Lanes, H: Array, counts: Array, slope: float, offsets: Array, sums: Array, extremes: Array, above: Array
+) -> None:
+    """Add the states of `STEPS_PER_SUM` steps, the tiles H (`STEPS_PER_SUM`, N L), to the statistics of sequences.
+
+    counts: how many lanes count at each step. sums (2, N L): of states and their squares, in float64. extremes
+    (2, N L): the largest and smallest state. above (Q, N L): the sums of h slope + offset (Q, N), between 0 and 1.
+    """
+    N = H.shape[1] // len(lanes)
+    for i in range(N):
+        _add_unit(lanes, H, counts, slope, offsets, sums, extremes, above, offsets.shape[0], i, N)
 
 
 def steps_at_once(lanes: int) -> int:
@@ -161,6 +177,68 @@ def _add_dots(
         return context.get_dummy_value()
 
     return types.void(lanes, indices, types.int64, types.int64, Z, H, types.int64, types.int64, out), generate
+
+
+@intrinsic
+def _add_unit(
+    context: object,
+    lanes: types.Type,
+    H: types.Array,
+    counts: types.Type,
+    slope: types.Type,
+    offsets: types.Type,
+    sums: types.Type,
+    extremes: types.Type,
+    above: types.Type,
+    Q: types.Type,
+    i: types.Type,
+    N: types.Type,
+) -> tuple[types.Type, Callable[..., ir.Value]]:
+    """Add the states of unit i to its statistics; a lane that does not count adds 0 and is no extreme."""
+
+    def generate(*given: ir.Value) -> ir.Value:
+        context, builder, signature, arguments = given
+        L, H, counts, slope, offsets, sums, extremes, above, Q, i, N = _opened(context, builder, signature, arguments)
+        vector, wide = ir.VectorType(H.type.pointee, L), ir.VectorType(ir.DoubleType(), L)
+        none, one, least = (ir.Constant(vector, [value] * L) for value in (0.0, 1.0, float("-inf")))
+        lane = ir.Constant(ir.VectorType(_INT, L), list(range(L)))
+
+        def place(row: ir.Value) -> ir.Value:
+            return _times(builder, builder.add(builder.mul(row, N), i), L)
+
+        def larger(x: ir.Value, y: ir.Value) -> ir.Value:
+            return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+        def smaller(x: ir.Value, y: ir.Value) -> ir.Value:
+            return builder.select(builder.fcmp_ordered("<", x, y), x, y)
+
+        total, squares = (_get(builder, sums, place(_INT(k)), L) for k in (0, 1))
+        high, low = (_get(builder, extremes, place(_INT(k)), L) for k in (0, 1))
+        states = []
+        for s in range(STEPS_PER_SUM):
+            counted = builder.icmp_signed("<", lane, _spread(builder, builder.load(builder.gep(counts, [_INT(s)])), L))
+            x = _get(builder, H, place(_INT(s)), L)
+            states.append(builder.select(counted, x, least))
+            low = smaller(builder.select(counted, x, builder.fneg(least)), low)
+            high = larger(states[-1], high)
+            precise = builder.select(counted, x, none)
+            precise = precise if x.type == wide else builder.fpext(precise, wide)
+            total = builder.fadd(total, precise)
+            squares = builder.fadd(squares, builder.fmul(precise, precise, flags=_FUSE), flags=_FUSE)
+        for found, target, k in ((total, sums, 0), (squares, sums, 1), (high, extremes, 0), (low, extremes, 1)):
+            _put(builder, found, target, place(_INT(k)))
+        steep = _spread(builder, slope, L)
+        with cgutils.for_range(builder, Q, intp=_INT) as loop:
+            offset = builder.load(builder.gep(offsets, [builder.add(builder.mul(loop.index, N), i)]))
+            offset, total = _spread(builder, offset, L), _get(builder, above, place(loop.index), L)
+            for x in states:
+                share = builder.fadd(builder.fmul(x, steep, flags=_FUSE), offset, flags=_FUSE)
+                total = builder.fadd(total, smaller(larger(share, none), one))
+            _put(builder, total, above, place(loop.index))
+        return context.get_dummy_value()
+
+    kinds = (lanes, H, counts, H.dtype, offsets, sums, extremes, above, types.int64, types.int64, types.int64)
+    return types.void(*kinds), generate
 
 
 @intrinsic

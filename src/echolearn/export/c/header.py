@@ -45,7 +45,9 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
     numbers = plan.precision if numbers is None else numbers
     if numbers not in C_NUMBERS:
         raise ExportError(f"numbers={numbers!r:.40} cannot be exported to C; expected one of {C_NUMBERS}, or None.")
-    check_runs_forward(plan, "C")
+    check_runs_forward(plan, "C", keeps_statistics=True)
+    if plan.summary is not None and numbers in INTEGER_TYPES:
+        raise ExportError(f"{plan.estimator} needs floating-point numbers in C; given numbers={numbers!r}.")
     draft = Draft(plan, name, numbers)
     writer = _Writer(draft, network_code(draft))
     functions = writer.functions()
@@ -87,6 +89,8 @@ def _meaning(plan: Plan) -> str:
         more = plan.n_features - plan.series_dims
         known = f", then the {more} exogenous inputs of the next step (e)" if more else ""
         return f"x is the newest value of the series{known}; out is the value that follows."
+    if plan.summary is not None:
+        return "out is the answer for the series up to this frame."
     return "out is the answer for this frame."
 
 

@@ -19,8 +19,8 @@ from echolearn.export.c.weights import (
     quantize_entries,
     quantize_rows,
 )
-from echolearn.modelfile.schema import RMS_EPSILON
-from echolearn.runtime._plan import Deep, FillGaps, Layer, Plan, Project, Resumption
+from echolearn.modelfile.schema import RMS_EPSILON, THRESHOLD_WIDTH
+from echolearn.runtime._plan import Deep, FillGaps, Layer, Plan, Project, Resumption, Sparse, Summary
 from echolearn.validation import Array
 
 NETWORK_TEMPLATES = templates("network.h")
@@ -124,8 +124,8 @@ class LayerCode:
         layer = self.layer
         self.draft.tokens |= {
             "A": self.draft.sum_type(max(layer.units, layer.n_in, layer.n_out)),
-            "S": smallest_unsigned(layer.W_rec.indptr),
-            "I": smallest_unsigned(np.array(layer.units)),
+            "S": smallest_unsigned(np.array(max(len(layer.W_rec.data), np.count_nonzero(layer.W)))),
+            "I": smallest_unsigned(np.array(max(layer.units, layer.n_in))),
         }
 
     def step(self) -> str:
@@ -164,18 +164,25 @@ class LayerCode:
             return ""
         if 2 * len(W_rec.data) > self.layer.units**2:  # places would take more than the zeros do
             return draft.product("W_rec1", W_rec.dense().T, "s->h1", "s->z", rounded=states)
+        if not draft.whole:
+            return self._sparse_product("W_rec1", W_rec, "s->h1")
         groups = in_groups(W_rec)
         count = len(groups.start) - 1
         start = draft.constants.add("start1", groups.start, draft.tokens["S"])
         places = draft.constants.add("from1", groups.arrange(W_rec.indices), draft.tokens["I"])
-        if not draft.whole:
-            w = draft.add_real("W_rec1", groups.arrange(W_rec.data))
-            return f"    $N_add_recurrent({start}, {places}, {w}, s->h1, s->z, {count});\n"
         weights, scales = quantize_entries(W_rec, draft.numbers)
         w = draft.constants.add("W_rec1", groups.arrange(weights), INTEGER_TYPES[draft.numbers])
         filled = np.append(scales, np.zeros(count * UNITS_PER_GROUP - self.layer.units))
         call = ", ".join([start, places, w, draft.add_real("W_rec1_scales", filled), *states])
         return f"    $N_add_recurrent({call}, s->z, {count});\n"
+
+    def _sparse_product(self, name: str, matrix: Sparse, x: str) -> str:
+        """Return the call that adds the product of a matrix (N rows) and x to z, in floating-point numbers."""
+        draft, groups = self.draft, in_groups(matrix)
+        start = draft.constants.add(f"{name}_start", groups.start, draft.tokens["S"])
+        places = draft.constants.add(f"{name}_from", groups.arrange(matrix.indices), draft.tokens["I"])
+        w = draft.add_real(name, groups.arrange(matrix.data))
+        return f"    $N_add_recurrent({start}, {places}, {w}, {x}, s->z, {len(groups.start) - 1});\n"
 
     def _rounded_states(self) -> str:
         return f"    s->q1_scale = $N_round(s->h1, s->q1, {self.layer.units});\n" if self.draft.whole else ""
@@ -207,6 +214,68 @@ class LayerCode:
         """Return what sets the states."""
         h = self.layer.initial_state if end is None else end.state
         return self.draft.set_field("h1", h, f"{word}_h1") + self._rounded_states()
+
+
+@dataclass
+class SummaryCode(LayerCode):
+    """A reservoir that answers for whole series, from the statistics of its states so far."""
+
+    summary: Summary
+
+    def step(self) -> str:
+        draft, layer, summary, N = self.draft, self.layer, self.summary, self.layer.units
+        n, kept = layer.n_in // len(summary.delays) // 2, 2 + summary.delays[-1]
+        for name, count, meaning in (
+            ("h1", N, "states"),
+            ("x1", draft.input_width, "inputs"),
+            ("past", kept * n, "the latest inputs, newest first"),
+            ("seen", layer.n_in, "what the units see of them"),
+            ("high", N, "the largest states so far"),
+            ("low", N, "the smallest"),
+            ("above", N * len(summary.thresholds), "sums of shares above thresholds"),
+            ("y", layer.n_out, "outputs"),
+        ):
+            draft.state.add(draft.real, name, count, meaning)
+        draft.state.add("double", "total", N, "sums of states")
+        draft.state.add("double", "squares", N, "and of their squares")
+        draft.state.add("int", "steps", 0, "frames so far")
+        places, units = np.nonzero(layer.W)
+        order = np.argsort(units, kind="stable")
+        indptr = np.append(0, np.cumsum(np.bincount(units, minlength=N)))
+        W = Sparse(indptr, places[order], layer.W[places, units][order])
+        delays = draft.constants.add("delays", np.array(summary.delays), "int")
+        tokens = {"WIDTH": str(n), "KEPT": str(kept * n), "COUNT": str(len(summary.delays)), "DELAYS": delays}
+        bias = draft.add_real("bias1", np.append(layer.bias, np.zeros(padded(N) - N)))
+        text = fill_in(NETWORK_TEMPLATES["past"], tokens) + f"    $N_copy({bias}, s->z, {padded(N)});\n"
+        text += self._sparse_product("W1", W, "s->seen") + self._recurrent(("", ""))
+        text += f"    $N_update_tanh({draft.add_real('leak1', layer.leak)}, s->z, s->h1, {N});\n"
+        return text + "    $N_summarize(s);\n"
+
+    def functions(self) -> list[str]:
+        draft, layer, summary = self.draft, self.layer, self.summary
+        tokens = {
+            "UNITS": str(layer.units),
+            "LIMITS": str(len(summary.thresholds)),
+            "OUTPUTS": str(layer.n_out),
+            "WASHOUT": str(summary.washout),
+            "SLOPE": str(round(1 / THRESHOLD_WIDTH)),
+            "THRESHOLDS": draft.add_real("thresholds", summary.thresholds),
+            "INTERCEPT": draft.constants.add("intercept1", layer.intercept, "double"),
+            "WEIGHTS": draft.add_real("U1", layer.U_states),
+            "ROOT": "sqrt",
+        }
+        tanh = f"static inline $R $N_tanh($R x)\n{{\n    return tanh{'f' * (draft.real == 'float')}(x);\n}}\n"
+        update = {"F": "tanh", "E": EXPRESSIONS["tanh"], "PREPARATION": ""}
+        names = ("copy", "products", "recurrent products")
+        return [
+            tanh,
+            *(NETWORK_TEMPLATES[name] for name in names),
+            fill_in(NETWORK_TEMPLATES["update"], update),
+            fill_in(NETWORK_TEMPLATES["summary"], tokens),
+        ]
+
+    def begin(self, word: str, end: Resumption | None) -> str:
+        return super().begin(word, end) + "    s->steps = 0;\n"
 
 
 @dataclass
@@ -308,4 +377,7 @@ NetworkCode = LayerCode | DeepCode
 def network_code(draft: Draft) -> NetworkCode:
     """Return what writes the network of a plan."""
     network = draft.plan.network
-    return DeepCode(draft, network) if isinstance(network, Deep) else LayerCode(draft, network)
+    if isinstance(network, Deep):
+        return DeepCode(draft, network)
+    summary = draft.plan.summary
+    return LayerCode(draft, network) if summary is None else SummaryCode(draft, network, summary)

@@ -122,5 +122,5 @@ def _scaled(product: Product, scales: Array) -> Product:
 def answers_in(plan: Plan, X: Array, numbers: str) -> Array:
     """Return the answers of a plan to one sequence X (steps, features), computed in these numbers."""
     network = running_network(plan, WholeNumbers(numbers) if numbers in MAX_WEIGHTS else Floats(numbers))
-    Y, _ = network.outputs_of(encode(plan.inputs, X).astype(network.dtype), network.start(), plan.summary)
+    Y, _ = network.outputs_of(encode(plan.inputs, X).astype(network.dtype), network.start())
     return decode(plan.answer, Y)

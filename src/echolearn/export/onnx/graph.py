@@ -15,7 +15,7 @@ from echolearn.export.onnx.layers import Builder
 from echolearn.export.onnx.nodes import FLOAT32, FLOAT64, Nodes, ScanTime, StepTime, Time
 from echolearn.export.plan import check_runs_forward
 from echolearn.modelfile.schema import THRESHOLD_WIDTH
-from echolearn.runtime._plan import Layer, Plan, Summary
+from echolearn.runtime._plan import Plan, Summary
 
 OPSET_VERSION, IR_VERSION = 17, 8  # fixed: what runtimes since 2022 read
 Shape = list[int | str]
@@ -209,7 +209,7 @@ def _summary_outputs(builder: Builder, summary: Summary, x: str, time: Time) -> 
     variance = g("Max", g("Sub", square, g("Mul", mean, mean)), g.constant(np.zeros(1)))
     columns = [mean, g("Sqrt", variance)]
     columns += [g(f"Reduce{word}", S, axes=[0], keepdims=1) for word in ("Max", "Min")]
-    columns.append(g.cast(_last(g, layer, H), FLOAT64))
+    columns.append(g.cast(g("Gather", H, g.whole(-1), axis=0), FLOAT64))
     slope, half, none, one = (builder.weights(np.array(v), "step") for v in (1 / THRESHOLD_WIDTH, 0.5, 0.0, 1.0))
     for limits in summary.thresholds:
         steps = g("Add", g("Mul", g("Sub", after, builder.weights(limits, "threshold")), slope), half)
@@ -218,14 +218,6 @@ def _summary_outputs(builder: Builder, summary: Summary, x: str, time: Time) -> 
     row = g("Concat", *columns, axis=-1)
     Y = g("MatMul", row, g.constant(layer.U_states, "U_states"))
     return g("Add", Y, g.constant(layer.intercept, "intercept"))
-
-
-def _last(g: Nodes, layer: Layer, H: str) -> str:
-    """Return the state (1, N) in which the units end: those that run backward at the first step."""
-    last = g("Gather", H, g.whole(-1), axis=0)
-    if not layer.backward.any():
-        return last
-    return g("Where", g.constant(layer.backward, "backward"), g("Gather", H, g.whole(0), axis=0), last)
 
 
 def _delayed(g: Nodes, x: str, delays: tuple[int, ...]) -> str:

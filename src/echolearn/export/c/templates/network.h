@@ -87,6 +87,58 @@ static inline void $N_add_product(const $R *a, const $R *x, $R *out, int rows, i
             out[j] += now * row[j];
     }
 }
+//// past
+    { /* the latest inputs, and what the units see of them: values and first differences, some steps ago */
+        int i, d;
+        for (i = $KEPT - 1; i >= $WIDTH; i--)
+            s->past[i] = s->steps ? s->past[i - $WIDTH] : s->x1[i % $WIDTH];
+        for (i = 0; i < $WIDTH; i++)
+            s->past[i] = s->x1[i];
+        for (d = 0; d < $COUNT; d++)
+            for (i = 0; i < $WIDTH; i++) {
+                const $R *now = s->past + $DELAYS[d] * $WIDTH + i;
+                s->seen[2 * $WIDTH * d + i] = now[0];
+                s->seen[2 * $WIDTH * d + $WIDTH + i] = now[0] - now[$WIDTH];
+            }
+    }
+//// summary
+/* add the newest states to the statistics of the series so far, and set the outputs for these */
+static inline void $N_summarize($N_state *s)
+{
+    const int fresh = s->steps <= $WASHOUT;
+    const double count = fresh ? 1 : s->steps + 1 - $WASHOUT;
+    double y[$OUTPUTS], row[5 + $LIMITS];
+    int i, j, k;
+    for (j = 0; j < $OUTPUTS; j++)
+        y[j] = $INTERCEPT[j];
+    for (i = 0; i < $UNITS; i++) {
+        const $R h = s->h1[i];
+        const double now = (double)h;
+        double variance;
+        s->total[i] = (fresh ? 0 : s->total[i]) + now;
+        s->squares[i] = (fresh ? 0 : s->squares[i]) + now * now;
+        s->high[i] = fresh || h > s->high[i] ? h : s->high[i];
+        s->low[i] = fresh || h < s->low[i] ? h : s->low[i];
+        row[0] = s->total[i] / count;
+        variance = s->squares[i] / count - row[0] * row[0];
+        row[1] = variance > 0 ? $ROOT(variance) : 0;
+        row[2] = (double)s->high[i];
+        row[3] = (double)s->low[i];
+        row[4] = now;
+        for (k = 0; k < $LIMITS; k++) {
+            const $R share = (h - $THRESHOLDS[k * $UNITS + i]) * $SLOPE + ($R)0.5;
+            $R *above = s->above + k * $UNITS + i;
+            *above = (fresh ? 0 : *above) + (share < 0 ? 0 : share > 1 ? 1 : share);
+            row[5 + k] = (double)*above / count;
+        }
+        for (k = 0; k < 5 + $LIMITS; k++)
+            for (j = 0; j < $OUTPUTS; j++)
+                y[j] += row[k] * (double)$WEIGHTS[((long)k * $UNITS + i) * $OUTPUTS + j];
+    }
+    for (j = 0; j < $OUTPUTS; j++)
+        s->y[j] = ($R)y[j];
+    s->steps += s->steps < 2147483647;
+}
 //// recurrent products
 /* z += W_rec h; units come in groups of four, of which group g has the columns start[g] to start[g + 1] of four weights
    each; w[4 p + k] is that of unit 4 g + k from unit from[4 p + k] (0 where it has fewer than its neighbours) */
