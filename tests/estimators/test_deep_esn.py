@@ -14,6 +14,7 @@ import reference.deep as ref
 import toys
 from deepnets import forward_pairs
 from echolearn import DeepESNClassifier, DeepESNRegressor, ESNClassifier, runtime
+from echolearn.cli.info import describe_model
 from echolearn.diagnostics import diagnose
 from echolearn.readout import LMS, RLS
 
@@ -189,6 +190,14 @@ def test_figures_and_findings(labels, values):
     assert len(labels.plot().axes) == 3
     for esn, y in ((labels, LABELS), (values, VALUES)):
         assert f" {sum(map(len, X))} " in diagnose(esn, X, y).summary
+
+
+def test_what_was_learned_is_stated(tmp_path):
+    fixed, learned = ("the readout only", "nothing but the readout"), ("all weights", "all weights")
+    for epochs, (in_notebook, on_terminal) in ((0, fixed), (2, learned)):
+        esn = classifier(epochs=epochs).fit(X, LABELS)
+        assert in_notebook in esn._repr_html_()
+        assert f"learned: {on_terminal};" in describe_model(esn, tmp_path)
 
 
 @pytest.mark.parametrize(("make", "y"), [(classifier, LABELS), (regressor, VALUES)])
