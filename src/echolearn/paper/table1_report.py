@@ -412,7 +412,7 @@ def page_head(table: CorpusReport, name: str, title: str, lead: str, note: str) 
     badge = "<span class=badge>synthetic speech</span>" if table["synthetic"] else ""
     return f"""<header><p class=kicker>echolearn {html.escape(table["echolearn"])} · {name} {badge}</p>
 <h1>{title}</h1>
-<p class=lead>{html.escape(lead)}</p>
+<p class=lead>{html.escape(lead).replace(" %", "&nbsp;%")}</p>
 <p class=note>{note}</p></header>"""
 
 
