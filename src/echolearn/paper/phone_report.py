@@ -25,7 +25,6 @@ from echolearn.paper.table1_report import (
     page_head,
     percent,
 )
-from echolearn.speech._scoring import MIN_SPEAKERS
 from echolearn.validation import Array
 
 SCHEMA = 1  # raised when a key of phones.json changes its meaning
@@ -193,7 +192,7 @@ Notes on the corpus:{notes or " none"}
 def _interval_note(table: PhoneTable) -> str:
     """Return why intervals are missing; "" where they are not."""
     missing = any(row["test"]["interval"] is None for row in table["rows"])
-    return f" An interval cannot be given for fewer than {MIN_SPEAKERS} speakers." if missing else ""
+    return " An interval cannot be given for fewer than four speakers." if missing else ""
 
 
 def plain_text(table: PhoneTable) -> str:
