@@ -14,6 +14,7 @@ import pytest
 
 from echolearn.paper import phone_report
 from echolearn.paper.phone_report import alignment_block, audio_block, phone_page
+from echolearn.speech._scoring import MIN_SPEAKERS
 from samplephones import table
 
 
@@ -34,7 +35,8 @@ def test_the_text_names_the_classes_and_fits_into_eighty_columns(monkeypatch: py
         tables = [line for line in lines if re.match(r" *(system|fixed|learned)  ", line)]
         assert len(tables) == 6  # two tables of three lines
         assert max(map(len, tables)) <= 80
-        assert "cannot be given for fewer than 4" in " ".join(lines)
+        assert "cannot be given for fewer than four" in " ".join(lines)
+    assert MIN_SPEAKERS == 4
 
 
 def test_the_headline_says_what_learning_gains_or_loses() -> None:

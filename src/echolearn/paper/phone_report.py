@@ -25,7 +25,6 @@ from echolearn.paper.table1_report import (
     page_head,
     percent,
 )
-from echolearn.speech._scoring import MIN_SPEAKERS
 from echolearn.validation import Array
 
 SCHEMA = 1  # raised when a key of phones.json changes its meaning
@@ -36,11 +35,7 @@ SYSTEM_NAMES = {
     "bidirectional": "all weights learned, half of the units run backward",
     "deep": "a deep network of several layers, all weights learned",
 }
-LEVELS = {
-    "corpus": "phones of the corpus",
-    "phone48": "classes of Lee and Hon",
-    "phone39": "classes of Lee and Hon",
-}
+LEVELS = ("corpus", "phone48", "phone39")  # the phones of the corpus, or the classes of Lee and Hon
 
 
 class PartScore(TypedDict):
@@ -114,7 +109,7 @@ def system_rows(table: PhoneTable) -> list[list[str]]:
 
 def classes_text(table: PhoneTable) -> str:
     """Return which phones are told apart: `39 classes of Lee and Hon`."""
-    return f"{table['phones']} {LEVELS[table['level']]}"
+    return f"{table['phones']} {'phones of the corpus' if table['level'] == 'corpus' else 'classes of Lee and Hon'}"
 
 
 def corpus_summary(table: PhoneTable) -> str:
@@ -197,14 +192,14 @@ Notes on the corpus:{notes or " none"}
 def _interval_note(table: PhoneTable) -> str:
     """Return why intervals are missing; "" where they are not."""
     missing = any(row["test"]["interval"] is None for row in table["rows"])
-    return f" It cannot be given for fewer than {MIN_SPEAKERS} of them." if missing else ""
+    return " An interval cannot be given for fewer than four speakers." if missing else ""
 
 
 def plain_text(table: PhoneTable) -> str:
     rows = aligned(SYSTEM_HEAD, system_rows(table))
     title = f"Phone error in {classes_text(table)}: {corpus_summary(table)}"
-    note = [f"95 % interval over the speakers of test.{_interval_note(table)}"] if _interval_note(table) else []
-    lines = ["", title, *rows, *note, *comparison_lines(table), "", headline(table)]
+    notes = filter(None, [_interval_note(table).strip(), *comparison_lines(table)])
+    lines = ["", title, *rows, *notes, "", headline(table)]
     return "\n".join(lines).rstrip()
 
 
