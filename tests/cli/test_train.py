@@ -214,6 +214,9 @@ def test_options_that_do_not_fit_the_network_are_refused(refused: Refused, corpu
     assert "units" in refused(*deep, "--set", "units=8")
     for options in (deep, (*words, "--network", "auto"), (*words, "--for", "recognition")):
         assert "add --network esn" in refused(*options, "--scheduler", "tcp://127.0.0.1:9")
+    # an ensemble of deep networks is fitted there: the address is tried
+    ensemble = refused(*deep, "--set", "ensemble=2", "--scheduler", "nowhere")
+    assert "expected 'dask', a scheduler's address" in ensemble
 
 
 @pytest.mark.parametrize("normalise", ["utterance", "corpus", "running"])

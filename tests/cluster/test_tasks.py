@@ -11,7 +11,7 @@ import pytest
 
 import toys
 from clusters import SMALL, assert_same_bits
-from echolearn import ESNClassifier
+from echolearn import DeepESNClassifier, DeepESNRegressor, ESNClassifier
 from echolearn.cluster import executor, on
 from echolearn.cluster import tasks as dealing
 from echolearn.cluster.executor import ClusterExecutor
@@ -340,3 +340,67 @@ def test_a_network_that_fails_ends_the_fit(client):
             lambda number, datasets, report: number * report(number), [data], 7
         )
     assert found == list(range(7))
+
+
+DEEP = {"units": 8, "layers": 2, "ensemble": 3, "epochs": 3, "random_state": 0}
+
+
+def _assert_same_deep_network(one, other):
+    """Compare all weights of two deep networks, and their histories without the seconds."""
+    np.testing.assert_array_equal(one.network_.readout.U, other.network_.readout.U)
+    for here, there in zip(one.network_.stacks, other.network_.stacks, strict=True):
+        assert here.weights.keys() == there.weights.keys()
+        for name, value in here.weights.items():
+            np.testing.assert_array_equal(value, there.weights[name], err_msg=name)
+    rows = [[{k: v for k, v in row.items() if k != "seconds"} for row in m.history_] for m in (one, other)]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["labels, augmented", "values, one long series", "one label per sequence, weighted, validated"],
+)
+def test_every_deep_network_is_one_task_with_the_bits_of_this_process(client, tasks, case, tmp_path):
+    X, y = toys.labels(sequences=24)
+    given, kind, settings = {}, DeepESNClassifier, DEEP
+    if case == "labels, augmented":
+        settings = {
+            **DEEP,
+            "augment": lambda x, rng: x + 0.01 * rng.standard_normal(x.shape),
+            "validation_fraction": 0.25,
+        }
+        given = {"checkpoint": tmp_path}
+    elif case == "values, one long series":
+        X = np.random.default_rng(0).standard_normal((500, 2))
+        kind, y = DeepESNRegressor, np.roll(X[:, 0], 1)
+    else:
+        y = [one[-1] for one in y]
+        given = {"sample_weight": 1.0 + np.arange(24) % 3, "validation": (X[:6], y[:6])}
+    there = kind(**settings)
+    rows = []
+    with on(client):
+        there.fit(X, y, callback=rows.append, **given)
+        answers = there.predict(X)
+    assert tasks.count(do_piece) == 3
+    assert sorted({row["network"] for row in rows}) == [1, 2, 3]
+    assert not given.get("checkpoint") or (tmp_path / "network-3").is_dir()
+    here = kind(**settings).fit(X, y, **{name: value for name, value in given.items() if name != "checkpoint"})
+    _assert_same_deep_network(here, there)
+    for mine, theirs in zip(here.predict(X), answers, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_deep_networks_that_a_cluster_cannot_fit_are_refused(client, tasks, monkeypatch, tmp_path):
+    X, y = toys.labels(sequences=6)
+    files = [tmp_path / f"{number}.npy" for number in range(6)]
+    for file, x in zip(files, X, strict=True):
+        np.save(file, x)
+    with on(client):
+        with pytest.raises(ValueError, match=r"\(ensemble=1\) on a cluster.*Fit it without the cluster, or give ens"):
+            DeepESNClassifier(8, 1).fit(X, y)
+        assert not tasks
+        with pytest.raises(ValueError, match="Load them first"):
+            DeepESNClassifier(**DEEP).fit(files, y)
+        monkeypatch.setattr(ClusterExecutor, "holds", lambda self, *data: False)
+        with pytest.raises(ValueError, match="Give the workers more memory"):
+            DeepESNClassifier(**DEEP).fit(X, y)

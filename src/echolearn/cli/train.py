@@ -342,8 +342,11 @@ def check_training(estimators: Mapping[str, StateClassifier], scheduler: str | N
     """Check the settings before anything slow begins."""
     for estimator in estimators.values():
         check_network(estimator)
-    if scheduler is not None and "deep" in estimators:
-        raise ValueError("--scheduler: a deep network is fitted in this process, not on a cluster; add --network esn")
+    if scheduler is not None and "deep" in estimators and estimators["deep"].ensemble == 1:
+        raise ValueError(
+            "--scheduler: one deep network learns in one process; add --network esn, or --network deep "
+            "--set ensemble=4 for four networks, one task each"
+        )
 
 
 def fit_and_save(

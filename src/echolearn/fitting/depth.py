@@ -13,18 +13,18 @@ from sklearn.base import BaseEstimator
 from echolearn import __version__
 from echolearn.display.progress import Progress
 from echolearn.execution.blas import one_blas_thread
-from echolearn.execution.executor import LOCAL, active_executor
+from echolearn.execution.executor import LOCAL, Executor, Remote, active_executor, executing_on
 from echolearn.fitting.advice.after import Examination, warn_of_outcome
 from echolearn.fitting.advice.baselines import Outcome
 from echolearn.fitting.codecs import LabelSetCodec, TargetCodec
 from echolearn.fitting.data import FitData, Validation, Weighing, open_validation
-from echolearn.fitting.ensemble import fit_side_by_side, numbered, numbering
+from echolearn.fitting.ensemble import fit_networks, numbered, numbering, workers_hold
 from echolearn.fitting.fit import calibrated, encoded, fitted_model
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, end_of_training
 from echolearn.fitting.parameters import Parameters, flat_settings
 from echolearn.fitting.settings import check_deep, ridge_choice
-from echolearn.fitting.stages import Callback
+from echolearn.fitting.stages import Callback, Request
 from echolearn.modelfile.checkpoint import Checkpoint
 from echolearn.modelfile.layout import Facts
 from echolearn.readout.deep_network import DeepNetwork, feature_statistics, softmax_readout
@@ -50,16 +50,14 @@ EPOCH_RETRIES = 2  # how often a diverged epoch is tried again with a smaller st
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepRequest:
-    """All that the fit of one deep network depends on. frames: augmented sequences by number and epoch, if any."""
+class DeepRequest(Request):
+    """All that the fit of one deep network depends on.
 
-    params: Parameters
-    train: Dataset
-    held_out: Dataset | None
-    loss: Loss
+    seed: of its weights. frames: augmented sequences by number and epoch, if any. about: what a checkpoint recognises.
+    """
+
+    seed: np.random.SeedSequence
     frames: Frames | None
-    callback: Callback | None
-    checkpoint: Path | None
     about: Facts
 
 
@@ -107,23 +105,25 @@ def fit_deep(
     checkpoint: str | PathLike[str] | None = None,
 ) -> tuple[FittedModel, bool]:
     """Return what was fitted, and whether Ctrl-C ended the learning early."""
-    if active_executor() is not LOCAL:
-        raise ValueError(f"{type(estimator).__name__} is fitted in this process, not on a cluster: leave it out.")
     params = flat_settings(estimator)
     check_deep(params)
-    inputs, train = encoded(data, codec, weighing, params)
-    if not train.target_weights(0).any():
-        raise ValueError("no target counts; expected a weight above 0 somewhere.")
-    held_out = open_validation(validation, codec, inputs, weighing, like=train, washout=0, layout=data.layout)
-    entropy = _entropy(params["random_state"])
-    seeds = np.random.SeedSequence(entropy).spawn(2 + params["ensemble"])
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+    executor = active_executor()
+    if executor is not LOCAL:
+        _check_dealt(type(estimator).__name__, params, data)
+    with executing_on(LOCAL), one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        inputs, train = encoded(data, codec, weighing, params)
+        if not train.target_weights(0).any():
+            raise ValueError("no target counts; expected a weight above 0 somewhere.")
+        held_out = open_validation(validation, codec, inputs, weighing, like=train, washout=0, layout=data.layout)
+        entropy = _entropy(params["random_state"])
+        seeds = np.random.SeedSequence(entropy).spawn(2 + params["ensemble"])
         split = _split(train, held_out, params, seeds[0])
         request = DeepRequest(
             params=params,
-            train=_windows(split.train),
-            held_out=split.held_out,
+            data=_on(executor, _windows(split.train)),
+            validation=None if split.held_out is None else _on(executor, split.held_out),
             loss=codec.error,
+            seed=seeds[2],
             frames=_augmented(
                 params, inputs, _split(replace(train, X=data.given.X), held_out, params, seeds[0]), seeds[1]
             ),
@@ -141,6 +141,26 @@ def fit_deep(
     if isinstance(codec, LabelSetCodec):
         model = replace(model, codec=calibrated(codec, model, data))
     return model, interrupted
+
+
+def _check_dealt(name: str, params: Parameters, data: FitData) -> None:
+    """Refuse fits that a cluster cannot do: its workers fit whole deep networks, from data that this process has."""
+    if params["ensemble"] == 1:
+        raise ValueError(
+            f"{name}(ensemble=1) on a cluster: one deep network learns in one process, because its updates are too "
+            "short to be shared by workers. Fit it without the cluster, or give ensemble=4: each of the networks is "
+            "then one task."
+        )
+    if isinstance(data.given.X[0], Remote):
+        raise ValueError(
+            f"{name} on a cluster takes arrays in the memory of this process; X are files, a bag or delayed sequences. "
+            "Load them first."
+        )
+
+
+def _on(executor: Executor[Dataset], data: Dataset) -> Dataset:
+    """Return the data where an executor works on them."""
+    return executor.place_targets(replace(data, X=executor.place(data.X), executor=executor))
 
 
 def _entropy(random_state: int | np.random.Generator | None) -> int | None:
@@ -198,20 +218,26 @@ def _augmented(params: Parameters, inputs: InputCodec, raw: Split, seed: np.rand
 def _learn_all(request: DeepRequest, seeds: Sequence[np.random.SeedSequence]) -> tuple[list[DeepFit], bool]:
     """Learn the networks of an ensemble, each on one core; a single one on all of them. True: Ctrl-C ended them."""
     if len(seeds) == 1:
-        fit = _learn(request, seeds[0])
+        fit = _learn(request)
         return [fit], fit.interrupted
-
-    def learn(index: int, callback: Callback) -> DeepFit:
-        folder = None if request.checkpoint is None else request.checkpoint / f"network-{index + 1}"
-        params = {**request.params, "verbose": request.params["verbose"] if index == 0 else 0}
-        return _learn(replace(request, params=params, checkpoint=folder, callback=callback), seeds[index])
-
-    callbacks = [numbering(request.callback, number) for number in range(1, len(seeds) + 1)]
-    found, interrupted = fit_side_by_side(learn, callbacks, lambda index: None)
-    done = [fit for fit in found if fit is not None]
-    if not done:
-        raise KeyboardInterrupt
-    return done, interrupted
+    if request.data.executor is not LOCAL and not workers_hold(request):
+        raise ValueError(
+            "a worker that fits a deep network must hold all the data, and they exceed a quarter of a worker's "
+            "memory_limit. Give the workers more memory, or fit without the cluster."
+        )
+    return fit_networks(
+        _learn,
+        [
+            replace(
+                request,
+                seed=seed,
+                params={**request.params, "verbose": request.params["verbose"] if number == 1 else 0},
+                checkpoint=None if request.checkpoint is None else Path(request.checkpoint) / f"network-{number}",
+                callback=numbering(request.callback, number),
+            )
+            for number, seed in enumerate(seeds, 1)
+        ],
+    )
 
 
 def _history(fits: Sequence[DeepFit]) -> History:
@@ -219,11 +245,11 @@ def _history(fits: Sequence[DeepFit]) -> History:
     return fits[0].history if len(fits) == 1 else numbered([fit.history for fit in fits])
 
 
-def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
+def _learn(request: DeepRequest) -> DeepFit:
     """Draw one network and learn all of its weights."""
-    params, train = request.params, request.train
+    params, train = request.params, request.data
     epochs = epochs_for(params, len(train.X))
-    of_weights, of_order, of_dropout = seed.spawn(3)
+    of_weights, of_order, of_dropout = request.seed.spawn(3)
     rng, dtype = np.random.default_rng(of_weights), train.dtype
     drawn = DeepReservoir.random(
         train.X[0].shape[1],
@@ -240,11 +266,11 @@ def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
     }
 
     def validate(weights: Weights) -> float:
-        assert request.held_out is not None
+        assert request.validation is not None
         network = DeepNetwork(
             (drawn.with_weights(weights),), Readout(_readout_rows(weights), False, 0.0), train.per_step
         )
-        return mean_error_of(network, request.held_out, request.loss)
+        return mean_error_of(network, request.validation, request.loss)
 
     plan = DeepPlan(
         epochs=epochs,
@@ -255,9 +281,9 @@ def _learn(request: DeepRequest, seed: np.random.SeedSequence) -> DeepFit:
         smoothing=params.get("label_smoothing", 0.0),
     )
     objective = DeepObjective(
-        drawn, weights, train, plan, frames=request.frames, validate=None if request.held_out is None else validate
+        drawn, weights, train, plan, frames=request.frames, validate=None if request.validation is None else validate
     )
-    checkpoint = None if request.checkpoint is None else Checkpoint(request.checkpoint, dict(request.about))
+    checkpoint = None if request.checkpoint is None else Checkpoint(Path(request.checkpoint), dict(request.about))
     with Progress(params["verbose"], epochs, request.callback) as progress:
         result = run_epochs(
             objective,

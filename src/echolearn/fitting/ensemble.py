@@ -26,7 +26,7 @@ from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL
 from echolearn.execution.threads import map_in_order
 from echolearn.fitting.advice.after import joined_examinations
-from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
+from echolearn.fitting.stages import Callback, Fit, FitRequest, Request, fit_network
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.modelfile.checkpoint import STATE_FILES, on_save
 from echolearn.readout.network import average
@@ -39,19 +39,8 @@ NETWORK_PARAMETERS = ("hidden_units", "ensemble", "random_state", "verbose", "in
 
 
 def fit_ensemble(request: FitRequest, count: int) -> Fit:
-    """Fit each network on one core, from end to end. After Ctrl-C, what has been learned by then is kept.
-
-    On a cluster, each network is fitted by one thread of a worker, if every worker has the memory for all the data.
-    """
-
-    def on_done(index: int) -> None:
-        show_if_verbose(request.settings.verbose, f"network {index + 1} of {count}: done")
-
-    fit = fit_on_workers if workers_hold(request) else _fit_here
-    fitted, stopped = fit(_requests(request, count), on_done)
-    done = [one for one in fitted if one is not None]
-    if not done:
-        raise KeyboardInterrupt
+    """Return the mean of several networks, each fitted on one core."""
+    done, stopped = fit_networks(fit_network, _requests(request, count))
     return replace(
         Fit.of(average([one.network for one in done])),
         history=numbered([one.history for one in done]),
@@ -61,15 +50,6 @@ def fit_ensemble(request: FitRequest, count: int) -> Fit:
     )
 
 
-def _fit_here(requests: Sequence[FitRequest], on_done: Callable[[int], object]) -> tuple[list[Fit | None], bool]:
-    """Return the fitted networks, and whether Ctrl-C has ended them early; those that had not begun then are None."""
-
-    def fit_one(index: int, callback: Callback) -> Fit:
-        return fit_network(replace(requests[index], callback=callback))
-
-    return fit_side_by_side(fit_one, [request.callback for request in requests], on_done)
-
-
 class Fitted(Protocol):
     """A fit that Ctrl-C may have ended early."""
 
@@ -77,21 +57,40 @@ class Fitted(Protocol):
     def interrupted(self) -> bool: ...
 
 
+Asked = TypeVar("Asked", bound=Request)
 Result = TypeVar("Result", bound=Fitted)
 
 
-def fit_side_by_side(
-    fit: Callable[[int, Callback], Result], callbacks: Sequence[Callback | None], on_done: Callable[[int], object]
-) -> tuple[list[Result | None], bool]:
-    """Return fit(index, callback) for the callback of each network, each on one core, and whether Ctrl-C ended them.
+def fit_networks(fit: Callable[[Asked], Result], requests: Sequence[Asked]) -> tuple[list[Result], bool]:
+    """Return fit(request) of each network, on one core from end to end, and whether Ctrl-C ended them early.
 
-    Networks that had not begun then are None. If one fails, the others are abandoned.
+    After Ctrl-C, what has been learned by then is kept. On a cluster, each network is fitted by one thread of a worker,
+    if every worker has the memory for all the data.
     """
-    fitted: list[Result | None] = [None] * len(callbacks)
-    running, stop, failed = [Lock() for _ in callbacks], Event(), Event()
+
+    def on_done(index: int) -> None:
+        show_if_verbose(requests[0].params["verbose"], f"network {index + 1} of {len(requests)}: done")
+
+    fit_all = fit_on_workers if workers_hold(requests[0]) else fit_side_by_side
+    fitted, stopped = fit_all(fit, requests, on_done)
+    done = [one for one in fitted if one is not None]
+    if not done:
+        raise KeyboardInterrupt
+    return done, stopped
+
+
+def fit_side_by_side(
+    fit: Callable[[Asked], Result], requests: Sequence[Asked], on_done: Callable[[int], object]
+) -> tuple[list[Result | None], bool]:
+    """Return the networks fitted in this process, and whether Ctrl-C ended them; those that had not begun are None.
+
+    If one fails, the others are abandoned.
+    """
+    fitted: list[Result | None] = [None] * len(requests)
+    running, stop, failed = [Lock() for _ in requests], Event(), Event()
 
     def fit_one(index: int) -> None:
-        callback = callbacks[index]
+        callback = requests[index].callback
 
         def after_epoch(row: dict[str, float]) -> object:
             if failed.is_set():
@@ -103,7 +102,7 @@ def fit_side_by_side(
         with running[index]:
             if stop.is_set():
                 return
-            result = fit(index, after_epoch)
+            result = fit(replace(requests[index], callback=after_epoch))
             fitted[index] = result
             if result.interrupted:
                 stop.set()  # by a callback; the other networks end too
@@ -111,7 +110,7 @@ def fit_side_by_side(
 
     with one_blas_thread():
         try:
-            deque(map_in_order(fit_one, range(len(callbacks))), maxlen=0)
+            deque(map_in_order(fit_one, range(len(requests))), maxlen=0)
         except BaseException as problem:
             stop.set()
             if not isinstance(problem, KeyboardInterrupt):
@@ -168,7 +167,7 @@ Files = dict[str, bytes]  # the contents of files by their paths, relative to a 
 Answer = tuple[str, bool]  # "continue", "end" or "abandon", and what the callback has returned
 
 
-def workers_hold(request: FitRequest) -> bool:
+def workers_hold(request: Request) -> bool:
     """Return whether the data of a fit are on a cluster, each of whose workers has the memory for all of them."""
     executor = request.data.executor
     if executor is LOCAL:
@@ -176,27 +175,26 @@ def workers_hold(request: FitRequest) -> bool:
     return isinstance(executor, cluster.ClusterExecutor) and executor.holds(*_datasets(request))
 
 
-def fit_on_workers(requests: Sequence[FitRequest], on_done: Callable[[int], object]) -> tuple[list[Fit | None], bool]:
-    """Return the fitted networks, and whether Ctrl-C has ended them early; those that had not begun then are None.
-
-    on_done(index): called when a network has ended.
-    """
+def fit_on_workers(
+    fit: Callable[[Asked], Result], requests: Sequence[Asked], on_done: Callable[[int], object]
+) -> tuple[list[Result | None], bool]:
+    """Return the networks fitted on the workers, as `fit_side_by_side` does in this process."""
     overseer, executor = Overseer(requests, on_done), requests[0].data.executor
     assert isinstance(executor, cluster.ClusterExecutor)
     dealer = cluster.Dealer(executor, overseer.receive, stop=overseer.stop, failed=overseer.failed)
     sent = [replace(one, data=None, validation=None, callback=None) for one in requests]  # type: ignore[arg-type]
-    fitted = dealer.deal(partial(fit_on_this_worker, sent), _datasets(requests[0]), len(requests))
+    fitted = dealer.deal(partial(fit_on_this_worker, fit, sent), _datasets(requests[0]), len(requests))
     return fitted, overseer.stop.is_set()
 
 
-def _datasets(request: FitRequest) -> list[Dataset]:
+def _datasets(request: Request) -> list[Dataset]:
     return [request.data] if request.validation is None else [request.data, request.validation]
 
 
 class Overseer:
     """Answers the reports of networks on the workers; stop: all end with what they have; failed: all are abandoned."""
 
-    def __init__(self, requests: Sequence[FitRequest], on_done: Callable[[int], object]):
+    def __init__(self, requests: Sequence[Request], on_done: Callable[[int], object]):
         self.requests, self.on_done = requests, on_done
         self.stop, self.failed = Event(), Event()
         self.answers: list[dict[float, Answer]] = [{} for _ in requests]  # of every epoch that was reported
@@ -238,8 +236,12 @@ class Overseer:
 
 
 def fit_on_this_worker(
-    requests: Sequence[FitRequest], number: int, datasets: list[Dataset], report: cluster.Report
-) -> Fit | None:
+    fit: Callable[[Asked], Result],
+    requests: Sequence[Asked],
+    number: int,
+    datasets: list[Dataset],
+    report: cluster.Report,
+) -> Result | None:
     """Fit network `number` on one thread of this worker; None if it is not wanted any more."""
     word, files = report(("begin",))
     if word != "continue":
@@ -266,7 +268,7 @@ def fit_on_this_worker(
         if request.checkpoint is not None:
             folder = contexts.enter_context(_mirrored(Path(request.checkpoint), files, report))
             request = replace(request, checkpoint=folder)
-        fitted = fit_network(request)
+        fitted = fit(request)
     report(("done",))
     return fitted
 

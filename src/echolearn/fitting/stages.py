@@ -48,22 +48,31 @@ REFINED_STRENGTHS = (3.0,)  # the penalty of a softmax readout that is refined; 
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitRequest:
-    """All that a fit depends on.
+class Request:
+    """What the fit of every network depends on.
 
-    owner and params: the estimator's name and parameters, by which a checkpoint recognises it. validation: held-out
-    data that the user gave. loss(Y, T): the error that decides on them. networks: how many are fitted like this one.
+    params: the estimator's parameters. validation: held-out data, if there are any. loss(Y, T): the error that decides
+    on them. networks: how many are fitted like this one in this process.
     """
 
-    owner: str
     params: Parameters
-    settings: NetworkSettings
     data: Dataset
     validation: Dataset | None
     loss: Loss
     callback: Callback | None = None
     checkpoint: str | PathLike[str] | None = None
     networks: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRequest(Request):
+    """All that the fit of one layer depends on; a checkpoint recognises it by owner, the estimator's name, and params.
+
+    Its validation data are those that the user gave.
+    """
+
+    owner: str
+    settings: NetworkSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -248,8 +248,9 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
         """Fit a cell, unless its network is kept, and score it; both are stored."""
         model = self.plan.estimator(cell)
         self.progress.start(cell, planned_epochs(model, len(self.parts.train[0])) if fit is None else 0)
-        # a cluster works for networks of one layer alone
-        with executing_on(LOCAL) if isinstance(model, DeepESNClassifier) else nullcontext():
+        # of deep networks, a cluster fits ensembles alone
+        alone = isinstance(model, DeepESNClassifier) and model.ensemble == 1
+        with executing_on(LOCAL) if alone else nullcontext():
             if fit is None:
                 fit = self._fitted(cell, model)
             else:
