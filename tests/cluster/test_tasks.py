@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 import threading
 import time
 from functools import partial
@@ -11,7 +12,7 @@ import pytest
 
 import toys
 from clusters import SMALL, assert_same_bits
-from echolearn import DeepESNClassifier, DeepESNRegressor, ESNClassifier
+from echolearn import DeepESNClassifier, DeepESNRegressor, ESNClassifier, SeriesClassifier
 from echolearn.cluster import executor, on
 from echolearn.cluster import tasks as dealing
 from echolearn.cluster.executor import ClusterExecutor
@@ -20,6 +21,7 @@ from echolearn.cluster.worker import Inbox, do_piece, work
 from echolearn.exceptions import CheckpointError, EchoStateWarning
 from echolearn.fitting.ensemble import Overseer
 from echolearn.sequences.dataset import Dataset
+from echolearn.tuning import tune
 from toys import grouped
 
 pytest.importorskip("distributed")
@@ -404,3 +406,53 @@ def test_deep_networks_that_a_cluster_cannot_fit_are_refused(client, tasks, monk
         monkeypatch.setattr(ClusterExecutor, "holds", lambda self, *data: False)
         with pytest.raises(ValueError, match="Give the workers more memory"):
             DeepESNClassifier(**DEEP).fit(X, y)
+
+
+class Lagging(ESNClassifier):
+    """Its held-out error is given by its leak, and differs between folds; the first fold is slowest."""
+
+    def fit(self, X, y, *, callback=None, **more):
+        shift = float(X[0][0, 0])
+        for epoch in range(1, 9):
+            time.sleep(0.02 * (shift == FIRST))
+            callback({"epoch": epoch, "valid_error": abs(np.sin(9 * self.leak + shift)) + 0.1 / epoch})
+        return self
+
+    def score(self, X, y):
+        return self.leak
+
+
+FIRST = float(toys.labels(sequences=9)[0][0][0, 0])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "space", "trials", "refit"),
+    [
+        (Lagging(leak=0.5), {"leak": (0.01, 1.0)}, 10, False),
+        (DeepESNClassifier(8, 1, epochs=2, validation_fraction=0.2), {"layers": [1, 2]}, 2, True),
+        (SeriesClassifier(8), {"hidden_units": (4, 12)}, 2, True),
+    ],
+)
+def test_a_search_on_a_cluster_is_that_of_this_process(client, tasks, estimator, space, trials, refit):
+    pytest.importorskip("optuna")
+    X, y = toys.labels(sequences=9)
+    if isinstance(estimator, SeriesClassifier):
+        y = [np.where(i % 2, "a", "b") for i in range(9)]
+    cloudpickle = pytest.importorskip("cloudpickle")
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    try:
+        search = partial(tune, estimator, X, y, space=space, trials=trials, refit=refit)
+        with on(client):
+            there = search()
+    finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    assert tasks.count(do_piece) == 3 * trials
+    here = search()
+    assert [(t.settings, t.score, t.curve) for t in there.trials] == [
+        (t.settings, t.score, t.curve) for t in here.trials
+    ]
+    if not refit:
+        assert any(t.score is None for t in here.trials)  # stopped early
+    else:
+        for mine, theirs in zip(here.estimator.predict(X), there.estimator.predict(X), strict=True):
+            np.testing.assert_array_equal(mine, theirs)

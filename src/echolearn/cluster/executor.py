@@ -97,6 +97,12 @@ class ClusterExecutor:
             out |= {i: RemoteSequence(self, part, index, shapes[i]) for index, i in enumerate(which)}
         return [out[i] for i in range(len(shapes))]
 
+    def place_values(self, values: Sequence[object]) -> Dataset:
+        """Send values of any kind to the workers, as the entries X of a dataset for work that is dealt whole."""
+        part = self._send(list(values), self.slots[0])
+        X = [RemoteSequence(self, part, index, (), None) for index in range(len(values))]
+        return Dataset(X, (), None, per_step=False, dtype=np.dtype(float), executor=self)  # type: ignore[arg-type]
+
     def _send(self, values: list[Entry], slot: str) -> Future:
         """Return values as a part. They travel with the task that makes it, so that the scheduler can repeat it."""
         return self.submit("part", unpickled, pickle.dumps(values, protocol=5), slot=slot)

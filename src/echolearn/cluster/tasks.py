@@ -23,7 +23,7 @@ from echolearn.sequences.dataset import Dataset
 
 Result = TypeVar("Result")
 Report = Callable[[object], Any]  # sends a message to the client and returns its answer
-Receive = Callable[[int, tuple[object, ...]], object]
+Receive = Callable[..., object]  # of the number of a piece, and its message
 Piece = Callable[[int, list[Dataset], Report], Result]
 
 REPORT_SECONDS = 1.0  # seconds for which the client waits for a report before it looks at the workers

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
+from threading import Event
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
+from echolearn import cluster
 from echolearn.display.progress import Bar, clock, show_line
+from echolearn.exceptions import AbandonedError
+from echolearn.execution.executor import LOCAL, active_executor, executing_on
 from echolearn.metrics._scorers import reading_time_first
 from echolearn.sequences.dataset import Dataset
 from echolearn.sequences.opening import open_sequences
@@ -69,7 +73,8 @@ def tune(
 
     Optuna (`pip install 'echolearn[tune]'`) proposes the settings of each trial from the scores of the trials before.
     The first trial has the estimator's own settings, so the search can be compared with them. From the sixth trial on,
-    a trial whose held-out error after an epoch lags behind the median of the finished trials is stopped early.
+    a trial whose held-out error after an epoch lags behind the median of the finished trials is stopped early. In the
+    context of `cluster.on`, each fold of a trial is one task of a worker, with the same results.
 
     Parameters
     ----------
@@ -169,7 +174,8 @@ def tune(
         return found
     best = _with_settings(estimator, found.best_settings)
     stopping = {"validation": validation} if validation is not None and _stops_early(estimator) else {}
-    best.fit(X, **({} if y is None else {"y": y, **stopping}))
+    with executing_on(LOCAL):
+        best.fit(X, **({} if y is None else {"y": y, **stopping}))
     return Tuning(found.trials, found.space, best)
 
 
@@ -213,7 +219,10 @@ def _by_splits(
         "held out": f"{folds} folds of seed {random_state}" if validation is None else _fingerprint(validation, layout),
         "scoring": _described(scoring),
     }
-    return description, partial(_score, splits=splits, scoring=scoring)
+    executor, placed = active_executor(), None
+    if executor is not LOCAL and isinstance(executor, cluster.ClusterExecutor):
+        placed = executor.place_values(splits)
+    return description, partial(_score, splits=splits, scoring=scoring, placed=placed)
 
 
 def _listed(series: Sequences) -> list[ArrayLike]:
@@ -326,29 +335,112 @@ def _run_trial(study: optuna.Study, estimator: BaseEstimator, space: Mapping[str
 
 
 def _score(
-    trial: optuna.Trial, estimator: BaseEstimator, splits: Sequence[tuple[Part, Part]], scoring: Scoring | None
+    trial: optuna.Trial,
+    estimator: BaseEstimator,
+    splits: Sequence[tuple[Part, Part]],
+    scoring: Scoring | None,
+    placed: Dataset | None,
 ) -> float:
-    """Return the mean held-out score; raises TrialPruned as soon as the trial lags behind the others."""
+    """Return the mean held-out score; raises TrialPruned as soon as the trial lags behind the others.
+
+    placed: the splits on the workers of a cluster, if they are fitted there.
+    """
     optuna = import_optuna()
-    prefix, scores = pipeline_prefix(estimator), []
-    for fold, (train, held_out) in enumerate(splits):
 
-        def after_epoch(row: dict[str, float], fold: int = fold) -> None:
-            if "valid_error" in row:
-                trial.report(-row["valid_error"], STEPS_PER_FOLD * fold + int(row["epoch"]))
-                if trial.should_prune():
-                    raise optuna.TrialPruned
+    def after_epoch(fold: int, row: dict[str, float]) -> None:
+        if "valid_error" in row:
+            trial.report(-row["valid_error"], STEPS_PER_FOLD * fold + int(row["epoch"]))
+            if trial.should_prune():
+                raise optuna.TrialPruned
 
-        # Given validation sequences also decide when learning stops; a fold only scores, and the fit holds back
-        # sequences of its own.
-        how: dict[str, object] = {} if answers_per_series(estimator) else {f"{prefix}callback": after_epoch}
-        if len(splits) == 1 and _stops_early(estimator):
-            how["validation"] = held_out
-        with warnings.catch_warnings():  # poor trials are the nature of a search; the final fit warns
-            warnings.simplefilter("ignore", UserWarning)
-            estimator.fit(*train, **how)
-            scores.append(scoring(estimator, *held_out) if scoring else estimator.score(*held_out))
-    return float(np.mean(scores))
+    # Given validation sequences also decide when learning stops; a fold only scores, and the fit holds back sequences
+    # of its own.
+    stopping = len(splits) == 1 and _stops_early(estimator)
+    score = partial(_score_of_fold, estimator, scoring, stopping)
+    if placed is not None:
+        return float(np.mean(_FoldsOnWorkers(len(splits), after_epoch).scores(score, placed)))
+    with warnings.catch_warnings():  # poor trials are the nature of a search; the final fit warns
+        warnings.simplefilter("ignore", UserWarning)
+        return float(np.mean([score(split, partial(after_epoch, fold)) for fold, split in enumerate(splits)]))
+
+
+def _score_of_fold(
+    estimator: BaseEstimator,
+    scoring: Scoring | None,
+    stopping: bool,
+    split: tuple[Part, Part],
+    callback: Callable[[dict[str, float]], None],
+) -> float:
+    """Fit the estimator to one part of a split, and return its score on the other."""
+    train, held_out = split
+    prefix = pipeline_prefix(estimator)
+    how: dict[str, object] = {} if answers_per_series(estimator) else {f"{prefix}callback": callback}
+    if stopping:
+        how["validation"] = held_out
+    estimator.fit(*train, **how)
+    return scoring(estimator, *held_out) if scoring else estimator.score(*held_out)
+
+
+class _FoldsOnWorkers:
+    """The folds of a trial, each fitted and scored by one thread of a worker of a cluster.
+
+    Their epochs reach the trial in the order in which one process would fit the folds, so that it is stopped early by
+    the same epoch.
+    """
+
+    def __init__(self, count: int, after_epoch: Callable[[int, dict[str, float]], None]):
+        self.after_epoch, self.stop, self.failed = after_epoch, Event(), Event()
+        self.pruned: BaseException | None = None
+        self.rows: list[dict[tuple[float, float], dict[str, float]]] = [{} for _ in range(count)]
+        self.ended: set[int] = set()
+        self.fold = self.passed_on = 0  # where the trial is: in this fold, after so many of its epochs
+
+    def scores(self, score: Callable[..., float], splits: Dataset) -> list[float]:
+        """Return score(split, callback) of every split on the workers."""
+        assert isinstance(splits.executor, cluster.ClusterExecutor)
+        dealer = cluster.Dealer(splits.executor, self.receive, stop=self.stop, failed=self.failed)
+        found = dealer.deal(partial(_score_on_this_worker, score), [splits], len(self.rows))
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+        if self.pruned is not None:
+            raise self.pruned
+        return found
+
+    def receive(self, number: int, row: dict[str, float] | None) -> bool:
+        """Note an epoch of a fold, or its end (None); return whether the fold is not wanted any more."""
+        if row is None:
+            self.ended.add(number)
+        else:
+            self.rows[number].setdefault((row.get("network", 0), row["epoch"]), row)
+        try:
+            while self.pruned is None and self.fold < len(self.rows):
+                for row in list(self.rows[self.fold].values())[self.passed_on :]:
+                    self.passed_on += 1
+                    self.after_epoch(self.fold, row)
+                if self.fold not in self.ended:
+                    break
+                self.fold, self.passed_on = self.fold + 1, 0
+        except import_optuna().TrialPruned as found:
+            self.pruned = found
+        return self.pruned is not None or self.stop.is_set() or self.failed.is_set()
+
+
+def _score_on_this_worker(
+    score: Callable[..., float], number: int, datasets: list[Dataset], report: cluster.Report
+) -> float:
+    """Return the score of a fold on one thread of this worker; NaN if it is not wanted any more."""
+
+    def after_epoch(row: dict[str, float]) -> None:
+        if "valid_error" in row and report(row):
+            raise AbandonedError
+
+    with executing_on(LOCAL), cluster.warnings_to(lambda category, text: None):
+        try:
+            found = score(datasets[0].X[number], after_epoch)
+        except AbandonedError:
+            return np.nan
+    report(None)
+    return found
 
 
 class _Progress(Bar):
