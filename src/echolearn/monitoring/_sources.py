@@ -8,19 +8,23 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from echolearn.estimators import ESNClassifier, ESNForecaster, ESNRegressor
 from echolearn.exceptions import ForecastWarning, InputWarning
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import TrainingEnd
 from echolearn.monitoring.guard import GuardedStream
+from echolearn.sequences.opening import open_sequences
+from echolearn.sequences.targets import open_targets
 from echolearn.streams import Stream
 from echolearn.streams._estimator import ClassifierStream, EstimatorStream
-from echolearn.validation import Array, warn_user
+from echolearn.validation import Array, check_pair, warn_user
 
 Monitored = ESNRegressor | ESNClassifier | ESNForecaster | Stream | GuardedStream
 MIN_PROBABILITY = 1e-6  # probabilities below this count as this
 NO_ERRORS = np.empty((0, 1))
+HELD_OUT_FOLDS = 5  # parts of the training data, of which one at a time is held out
 
 
 def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource:
@@ -55,6 +59,46 @@ def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource
     if isinstance(inner, ClassifierStream):
         return Labels(stream, inner.classes, targets=targets, learn=learn, fills=fills)
     return Values(stream, learn=learn, fills=fills) if targets else Forecasts(stream)
+
+
+def held_out_errors(model: Monitored, training: object, *, targets: bool) -> Array:
+    """Return the errors (n, n_outputs) in each fifth of the training data by an estimator fitted to the other four.
+
+    These are fifths of the sequences or, where there are fewer, of the time of each sequence.
+    """
+    X, y = check_pair("training", training)
+    if not isinstance(model, (ESNClassifier, ESNRegressor)):
+        raise TypeError(
+            f"training= goes with a fitted ESNRegressor or ESNClassifier; given {type(model).__name__}. A forecaster "
+            "has its residuals; let the monitor of a stream run over recorded frames first."
+        )
+    given = open_sequences(X, gaps=True, layout=model.layout_)
+    entries, per_step = open_targets(y, given, missing=True)
+    if not per_step:
+        raise ValueError("training: y has one target per sequence; expected one per step, as in the fit.")
+    count, washout = len(given.X), model.network_.view.washout
+    found = [np.full((0, 0), np.nan)] * count
+    for fold in range(HELD_OUT_FOLDS):
+        pieces, tested = [], []
+        for i, n in enumerate(given.lengths):
+            start, stop = (0, n * (i % HELD_OUT_FOLDS == fold))
+            if count < HELD_OUT_FOLDS:
+                start, stop = n * fold // HELD_OUT_FOLDS, n * (fold + 1) // HELD_OUT_FOLDS
+            tested.append((i, start, stop))
+            pieces += [(i, *bounds) for bounds in ((0, start), (stop, n)) if bounds[1] - bounds[0] > washout]
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of fits that are only steps on the way
+            again = clone(model).set_params(layout="time_first", verbose=0)
+            again.fit([given.X[i][a:b] for i, a, b in pieces], [entries[i][a:b] for i, a, b in pieces])
+        for i, start, stop in tested:
+            if start < stop:
+                source = error_source(again, learn=False, targets=targets)
+                errors, _ = source.errors(given.X[i][:stop], entries[i][:stop] if targets else None)
+                errors[:washout] = np.nan
+                if model.get_params().get("ignore_label") is not None:
+                    errors[np.asarray(entries[i][:stop]) == model.get_params()["ignore_label"]] = np.nan
+                found[i] = np.concatenate([found[i].reshape(-1, errors.shape[1]), errors[start:]])
+    errors = np.concatenate(found)
+    return np.asarray(errors[np.isfinite(errors).any(axis=1)])
 
 
 def _warn_of_separate_columns(esn: ESNForecaster) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from echolearn.display.figures import BLUE, GREY, ORANGE, RED, prepared_axes
 from echolearn.monitoring._scores import Anchor, Reference, carried_over, largest
-from echolearn.monitoring._sources import NO_ERRORS, ErrorSource, Monitored, error_source
+from echolearn.monitoring._sources import NO_ERRORS, ErrorSource, Monitored, error_source, held_out_errors
 from echolearn.monitoring.drift import PageHinkley
 from echolearn.monitoring.guard import GuardedStream
 from echolearn.validation import Array, check_boolean, check_columns, check_integer, is_number
@@ -94,13 +94,14 @@ class Monitor:
     """A running network whose errors are watched: anomalies of single frames, and drifts.
 
     The error of each frame is compared with the errors of the last `window` frames. Those of a forecaster start with
-    the residuals of its training, so that it is judged from its first frame on. The score of an error is its distance
-    from their median in units of their median absolute deviation, which outliers hardly change; with several outputs,
-    the largest distance. The p-value of a score is its rank among theirs and, for scores that are rarer than one in
-    ten, the predictive probability of generalised Pareto tails, weighed by how well they fit. Independently of that, a
-    test of Page and Hinkley looks for outputs whose errors have become larger or smaller for good since the first full
-    window. After a drift, the window starts anew with the frames since the change; as long as these are few, frames are
-    compared with the errors before the change, moved and widened as the frames since require.
+    the residuals of its training, so that it is judged from its first frame on, and so do others with `training`. The
+    score of an error is its distance from their median in units of their median absolute deviation, which outliers
+    hardly change; with several outputs, the largest distance. The p-value of a score is its rank among theirs and, for
+    scores that are rarer than one in ten, the predictive probability of generalised Pareto tails, weighed by how well
+    they fit. Independently of that, a test of Page and Hinkley looks for outputs whose errors have become larger or
+    smaller for good since the first full window. After a drift, the window starts anew with the frames since the
+    change; as long as these are few, frames are compared with the errors before the change, moved and widened as the
+    frames since require.
 
     Parameters
     ----------
@@ -120,6 +121,11 @@ class Monitor:
         The test for drifts. None: there is none.
     learn : bool, default=False
         Whether the stream learns from each target, after its error was taken. It must have been made with ``online=``.
+    training : (X, y), default=None
+        The data that an `ESNRegressor` or `ESNClassifier` was fitted to: the monitor then judges from its first frame
+        on, as that of a forecaster does. At this first frame the estimator is fitted five times, each time without a
+        fifth of the data, whose errors are what the first frames are compared with. Errors in data that were fitted
+        would be too small.
 
     Attributes
     ----------
@@ -162,6 +168,7 @@ class Monitor:
         warm_up: int = 200,
         drift: PageHinkley | None = PageHinkley(),  # noqa: B008  (frozen)
         learn: bool = False,
+        training: object = None,
     ):
         if not is_number(level) or not 0 < level < 1:
             raise ValueError(f"level={level!r:.80}; expected a probability, for example 1e-4.")
@@ -170,19 +177,21 @@ class Monitor:
         self.model, self.level, self.drift, self.learn = model, float(level), drift, check_boolean("learn", learn)
         self.warm_up = check_integer("warm_up", warm_up, 20)
         self.window = check_integer("window", window, self.warm_up)
-        self.steps = 0
+        self.training, self.steps = training, 0
         self._source: ErrorSource | None = None
         self._targets = False
         self._changed = 0  # frames since the last change, when its drift was seen
         self._drifted = 0  # the output that it was seen in
         # of the last frames, in the order of time: errors (n, n_outputs), and which of them were anomalies
         self._errors, self._unusual = NO_ERRORS, np.empty(0, bool)
+        self._foreign = 0  # how many of them are not those of this network: no drift is measured against them
         self._reference: Reference | None = None
         self._restart(0)
 
     def _restart(self, kept: int) -> None:
         """Set the errors before the last `kept` ones aside, and look for changes among the others anew."""
         cut = max(0, len(self._errors) - kept)
+        self._foreign = max(0, self._foreign - cut)
         self._before, self._errors = np.split(self._errors, [cut])
         self._before_unusual, self._unusual = np.split(self._unusual, [cut])
         self._anchor: Anchor | None = None  # what drifts are measured against: the first full window
@@ -240,6 +249,9 @@ class Monitor:
             self._targets = y is not None
             self._source = error_source(self.model, learn=self.learn, targets=self._targets)
             self._errors = self._source.earlier[-self.window :]
+            if self.training is not None:
+                self._errors = held_out_errors(self.model, self.training, targets=self._targets)[-self.window :]
+                self._foreign = len(self._errors)
             self._unusual = np.zeros(len(self._errors), bool)
         elif self._targets != (y is not None):
             raise ValueError("some frames came with targets and some without. Give y for all of them, or for none.")
@@ -282,6 +294,7 @@ class Monitor:
     def _remember(self, errors: Array, unusual: Array) -> None:
         """Add errors to the last ones, of which a window is kept."""
         before = self._errors if len(self._errors) else errors[:0]
+        self._foreign = max(0, self._foreign - max(0, len(before) + len(errors) - self.window))
         self._errors = np.concatenate([before, errors])[-self.window :]
         self._unusual = np.concatenate([self._unusual, unusual])[-self.window :]
 
@@ -334,5 +347,6 @@ class Monitor:
         assert self._source is not None
         one_sided = self._source.one_sided
         self._reference = Reference.of(errors, one_sided=one_sided, unusual=unusual, level=self.level)
-        if n >= self.warm_up and not self._settled and self.drift is not None:
-            self._anchor, self._settled = Anchor.of(errors, self._reference), n == self.window
+        own = self._errors[self._foreign :]
+        if len(own) >= self.warm_up and not self._settled and self.drift is not None:
+            self._anchor, self._settled = Anchor.of(own, self._reference), len(own) == self.window
