@@ -4,7 +4,7 @@ A series is drawn from a process, with dates of some frequency and zone, perhaps
 inside or at its end, further columns, exogenous inputs, and other series beside it. It is forecast as it is and:
 
     units      in other units, 1e-9 to 1e9; with values that are not positive also from another zero
-    zero       from another zero, without logarithms (positive values)
+    zero       from another zero, without logarithms (positive values, or exogenous inputs)
     company    in a list with other series of other scales (direct forecasts: each series has its own model)
     order      with its rows in another order
     order and zone    the same, with its dates in another zone
@@ -152,7 +152,7 @@ def outcome(seed: int) -> tuple[Case, dict[str, str], dict[float, float]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scale, shift = 10.0 ** rng.uniform(-9, 9), 100 * rng.normal()
-        if np.nanmin(np.asarray(table)) > 0:
+        if case.known or np.nanmin(np.asarray(table)) > 0:  # what exogenous inputs leave may be positive, too
             same("units", forecast(scale * table, case) / scale, plain)
             same("zero", forecast(table + shift, case, log=False) - shift, forecast(table, case, log=False))
         else:  # no logarithms
