@@ -21,5 +21,5 @@ def test_every_frequency_has_its_dates():
 
 def test_a_forecast_that_depends_on_units_is_found(monkeypatch):
     forecast = random_series.forecast
-    monkeypatch.setattr(random_series, "forecast", lambda *of, **how: forecast(*of, **how) + 1.0)
+    monkeypatch.setattr(random_series, "forecast", lambda *of, **how: 1.1 * forecast(*of, **how))
     assert random_series.outcome(0)[1]["units"] == "wrong"
