@@ -121,6 +121,7 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	$(BIN)/python -m reliability.inputs
 	.venv-fuzz/bin/python -m reliability.fuzz
 	$(BIN)/python -m reliability.stress
+	$(BIN)/python -m reliability.random_series
 	$(BIN)/python -m reliability.exports
 	$(BIN)/python -m reliability.service_hostile
 	$(BIN)/python -m reliability.service_load

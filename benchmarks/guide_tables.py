@@ -14,6 +14,7 @@ REPRODUCED = (
     ("the paper's sizes", "table1", "paper_table paper", AN4, ["table1_paper"]),
     ("formulas as printed", "table1", "paper_table printed", AN4, ["table1_printed"]),
     ("Table 1 on synthetic speech", "table1", "paper_table synthetic", "made by espeak-ng", ["table1_synthetic"]),
+    ("phones of that speech", "table1", "paper_table synthetic_phones", "the same", ["table1_synthetic_phones"]),
     ("the contest with PyTorch", "benchmarks", "contest", AN4, ["contest"]),
     ("the search for PyTorch's settings", "protocol", "search_torch", AN4, ["search_torch"]),
     ("the paper and both directions", "benchmarks", "an4_errors", AN4, ["an4_errors_paper", "an4_errors_directions"]),

@@ -414,19 +414,26 @@ def valid_times():
         "lorenz_96": "Lorenz 96, 40 points, local",
         "kuramoto_sivashinsky": "Kuramoto-Sivashinsky, 64 points, local",
     }
+    heads = {
+        "reservoirpy": "reservoirpy",
+        "NVAR": "NVAR",
+        "fixed, near zero": "fixed, radius near 0",
+        "fixed, edge of chaos": "fixed, edge of chaos",
+        "learned": "learned",
+    }
     found, cells = load("valid_times").get("tasks", {}), []
     for name, title in titles.items():
-        if name not in found:
+        sides = found.get(name, {}).get("sides", {})
+        if set(sides) != set(heads):  # not measured yet
             continue
-        sides = found[name]["sides"]
-        means = {side: [statistics.mean(seed["values"]) for seed in sides[side].values()] for side in sides}
+        means = {side: [statistics.mean(seed["values"]) for seed in sides[side].values()] for side in heads}
         best = max(means, key=lambda side: statistics.mean(means[side]))
         row = []
         for side, values in means.items():
             text = f"{statistics.mean(values):.2f}"
             row.append((f"**{text}**" if side == best else text) + _least_and_most(values))
         cells.append([title, *row])
-    return markdown(["", ">reservoirpy", ">NVAR", ">fixed, radius near 0", ">fixed, edge of chaos", ">learned"], cells)
+    return markdown(["", *(f">{head}" for head in heads.values())], cells)
 
 
 def _least_and_most(values):

@@ -75,6 +75,21 @@ def fuzz():
 
 
 @table
+def random_series():
+    """Return what became of forecasts that must not change."""
+    columns = ("series", "held", "reported", "wrong")
+    return counts(load("random_series")["properties"], "property", {name: name for name in columns})
+
+
+@table
+def random_series_intervals():
+    """Return the shares of the truth inside intervals, by processes and gaps."""
+    rows = load("random_series")["intervals"]
+    cells = [[name, f"{r['series']:,}", f"{100 * r['80']:.1f} %", f"{100 * r['95']:.1f} %"] for name, r in rows.items()]
+    return markdown(["", ">series", ">inside 80 %", ">inside 95 %"], cells)
+
+
+@table
 def stress():
     """Return the outcomes of fits under numerical stress."""
     heads = {"good": "good", "warned": "warned", "refused": "refused", "FAILED": "failed"}

@@ -2,6 +2,7 @@
 
     .venv-series/bin/python benchmarks/sequences.py FOLDER --train 5         folds of the training parts, ours alone
     .venv-series/bin/python benchmarks/sequences.py FOLDER                   the test parts, all methods
+    .venv-series/bin/python benchmarks/sequences.py FOLDER --seeds 10 --sets NAME ...     seeds of each method
     .venv-series/bin/python benchmarks/sequences.py FOLDER --summary         figures of what is in the result file
 
 FOLDER has one file NAME.npz per data set, as of the UCR archive: X_train and X_test (series, steps), y_train and y_test
@@ -39,21 +40,21 @@ OURS = "SeriesClassifier()"
 MIN_PROBABILITY = 1e-6  # in the log loss: classifiers that answer 0 and 1 would have an infinite one
 Row = dict[str, Any]
 MEASURES = ("error", "log_loss", "brier", "cpu_seconds", "extra_mb")
-PICTURE = ROOT / "docs" / "images" / "sequences.svg"
+PICTURE = ROOT / "docs" / "images" / "sequence_ranks.svg"
 
 
-def rival(path: str) -> Callable[[], Any]:
-    """Return what makes a classifier of aeon, which is imported when it is needed."""
+def rival(path: str) -> Callable[[int], Any]:
+    """Return what makes a classifier of aeon with a seed, which is imported when it is needed."""
 
-    def make() -> Any:
+    def make(seed: int) -> Any:
         module, name = path.rsplit(".", 1)
-        return getattr(__import__(f"aeon.classification.{module}", fromlist=[name]), name)(random_state=0)
+        return getattr(__import__(f"aeon.classification.{module}", fromlist=[name]), name)(random_state=seed)
 
     return make
 
 
-METHODS: dict[str, Callable[[], Any]] = {
-    OURS: SeriesClassifier,
+METHODS: dict[str, Callable[[int], Any]] = {
+    OURS: lambda seed: SeriesClassifier(random_state=seed),
     "MiniRocket": rival("convolution_based.MiniRocketClassifier"),
     "MultiRocket-Hydra": rival("convolution_based.MultiRocketHydraClassifier"),
     "QUANT": rival("interval_based.QUANTClassifier"),
@@ -85,11 +86,11 @@ def scores(classes: np.ndarray, P: np.ndarray, y: np.ndarray) -> Row:
     }
 
 
-def tried(method: str, train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray]) -> Row:
+def tried(method: str, train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray], seed: int = 0) -> Row:
     """Return the figures of a method: fitted to one part, scored on the other."""
     (X, y), (X_new, y_new) = train, test
     with measure.measured() as costs:
-        model = METHODS[method]().fit(given(method, X), y)
+        model = METHODS[method](seed).fit(given(method, X), y)
         P = np.asarray(model.predict_proba(given(method, X_new)))
     return scores(np.asarray(model.classes_), P, y_new) | costs
 
@@ -134,6 +135,23 @@ def measure_all(paths: list[Path], methods: list[str]) -> None:
             row = {"work": path.stem, "method": method, **tried(method, read(path, "train"), read(path, "test"))}
             keep(row | {"commit": record["commit"], "code": code if method == OURS else None})
             print(f"{path.stem:32} {method:20}", *(f"{name} {row[name]:.4g}" for name in MEASURES), flush=True)
+
+
+def measure_seeds(paths: list[Path], methods: list[str], count: int) -> None:
+    """Add the errors of seeds 0, 1, ... to the result file, under "seeds"; what it has is not run again."""
+    code, record = protocol.code_fingerprint(["src/echolearn"]), protocol.require_frozen(NAME)
+    digest = hashlib.sha256("".join(protocol.file_digest(path) for path in sorted(paths)).encode()).hexdigest()
+    protocol.log_reading({"experiment": NAME, **record, "data_sha256": digest, "date": results.now()})
+    for method in methods:
+        compile_first(method)
+        for path, seed in itertools.product(paths, range(count)):
+            about = {"work": path.stem, "method": method, "seed": seed, "code": code if method == OURS else None}
+            if any(about.items() <= row.items() for row in load(NAME).get("seeds", [])):
+                continue
+            found = tried(method, read(path, "train"), read(path, "test"), seed)
+            with protocol.updated(results.FOLDER / f"{NAME}.json") as content:
+                content["seeds"] = [*content.get("seeds", []), about | found | {"commit": record["commit"]}]
+            print(f"{path.stem:32} {method:20} seed {seed} error {found['error']:.4g}", flush=True)
 
 
 def known(work: str, method: str, code: str) -> bool:
@@ -185,10 +203,16 @@ def sequences_pairs() -> str:
     return markdown(["", ">sets", ">mean error %, ours", ">theirs", ">wins/ties/losses", *pairs], cells)
 
 
+def complete_methods() -> list[str]:
+    """Return the methods that have run on every set that ours has run on."""
+    every = len(table_of("error", [OURS]))
+    return [method for method in METHODS if len(table_of("error", [OURS, method])) == every]
+
+
 @table
 def sequences_ranks() -> str:
-    """Return mean errors, mean ranks, and on how many sets a method is the best, on the sets that all have run on."""
-    methods = list(METHODS)
+    """Return mean errors, mean ranks, and on how many sets a method is the best, of those that ran on all sets."""
+    methods = complete_methods()
     errors, losses, briers = (table_of(name, methods) for name in MEASURES[:3])
     ranks = rankdata(errors.round(9), axis=1).mean(axis=0)
     best = [(values <= values.min(axis=1, keepdims=True) + 1e-12).sum(axis=0) for values in (losses, briers)]
@@ -197,6 +221,23 @@ def sequences_ranks() -> str:
         for k, method in enumerate(methods)
     ]
     return markdown(["", ">sets", ">mean error, %", ">mean rank", ">best log loss on", ">best Brier score on"], cells)
+
+
+@table
+def sequences_seeds() -> str:
+    """Return how far errors spread over seeds: the mean over sets of the standard deviation over seeds."""
+    rows, cells = load(NAME).get("seeds", []), []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        latest = [row for row in rows if row["method"] == method and row["code"] in (None, rows_code(rows))]
+        errors = [[row["error"] for row in latest if row["work"] == work] for work in {row["work"] for row in latest}]
+        means, spreads = np.mean([np.mean(e) for e in errors]), np.mean([np.std(e, ddof=1) for e in errors])
+        cells.append([method, len(errors), min(map(len, errors)), f"{means:.2f}", f"{spreads:.2f}"])
+    return markdown(["", ">sets", ">seeds", ">mean error, %", ">standard deviation over seeds"], cells)
+
+
+def rows_code(rows: list[Row]) -> str | None:
+    """Return the code of the last row of ours."""
+    return next((row["code"] for row in reversed(rows) if row["method"] == OURS), None)
 
 
 def critical_difference(methods: int, sets: int) -> float:
@@ -209,12 +250,13 @@ def draw() -> None:
     """Draw the mean ranks; a bar joins methods that are no farther apart than the critical difference."""
     from matplotlib.figure import Figure
 
-    errors = table_of("error", list(METHODS))
+    methods = complete_methods()
+    errors = table_of("error", methods)
     ranks = rankdata(errors.round(9), axis=1).mean(axis=0)
     order, far = np.argsort(ranks), critical_difference(len(ranks), len(errors))
     figure = Figure(figsize=(8, 1.9), layout="constrained")
     axes = figure.subplots()
-    for k, (method, rank) in enumerate(zip(np.array(list(METHODS))[order], ranks[order], strict=True)):
+    for k, (method, rank) in enumerate(zip(np.array(methods)[order], ranks[order], strict=True)):
         axes.plot([rank, rank], [0, 1 + k], color="#2a6fb0" if method == OURS else "#555555")
         axes.text(rank, 1.1 + k, f"{method} {rank:.2f}", ha="center", va="bottom")
     level = -0.5
@@ -236,6 +278,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", help="data sets (default: all)")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), help="methods to run")
     parser.add_argument("--train", type=int, metavar="FOLDS", help="try ours on folds of the training parts instead")
+    parser.add_argument("--seeds", type=int, metavar="COUNT", help="run so many seeds of each method")
     parser.add_argument("--summary", action="store_true", help="print and draw what the result file has; run nothing")
     options = parser.parse_args()
     if os.environ.get("OMP_NUM_THREADS") != "1":  # which numerical libraries read when they are imported
@@ -249,7 +292,9 @@ def main() -> None:
             if row is not None:
                 print(f"{path.stem:32}", *(f"{name} {row[name]:.4g}" for name in MEASURES), flush=True)
         return
-    if not options.summary:
+    if options.seeds:
+        measure_seeds(paths, options.methods, options.seeds)
+    elif not options.summary:
         measure_all(paths, options.methods)
     print(f"{sequences_pairs()}\n\n{sequences_ranks()}")
     if options.summary:

@@ -175,13 +175,13 @@ def candidates(task, settings, path):
         return [chosen, float(times(task, settings, run, series, starts).mean())]
 
     def of_peer(network, series, starts):
-        runs = peer(settings, network, settings["tuning_seed"], series, settings["ridges"])
-        each = zip(settings["ridges"], runs, strict=True)
+        runs = peer(settings, network, settings["tuning_seed"], series, settings["peer_ridges"])
+        each = zip(settings["peer_ridges"], runs, strict=True)
         return max((scored(network | {"ridge": r}, run, series, starts) for r, run in each), key=lambda s: s[1])
 
     def of_nvar(candidate, series, starts):
-        runs = nvar(settings, candidate, series, settings["ridges"])
-        each = zip(settings["ridges"], runs, strict=True)
+        runs = nvar(settings, candidate, series, settings["nvar_ridges"])
+        each = zip(settings["nvar_ridges"], runs, strict=True)
         return max((scored([candidate, r], run, series, starts) for r, run in each), key=lambda s: s[1])
 
     def of_ours(network, series, starts):

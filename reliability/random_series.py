@@ -4,7 +4,7 @@ A series is drawn from a process, with dates of some frequency and zone, perhaps
 inside or at its end, further columns, exogenous inputs, and other series beside it. It is forecast as it is and:
 
     units      in other units, 1e-9 to 1e9; with values that are not positive also from another zero
-    zero       from another zero, without logarithms (positive values)
+    zero       from another zero, without logarithms (positive values, or exogenous inputs)
     company    in a list with other series of other scales (direct forecasts: each series has its own model)
     order      with its rows in another order
     order and zone    the same, with its dates in another zone
@@ -14,16 +14,20 @@ A forecast that differs by more than 0.2 % of the spread of its series counts as
 series: the table of intervals shows how much of it they hold.
 
     python -m reliability.random_series [--series 2000] [--processes 2]
+
+A run resumes from runs/random_series.jsonl; remove that file when the code has changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import Pool
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +45,7 @@ ZONES = (None, None, "UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata",
 FIXED = ("h", "6h", "min", "15min", "s", "1500ms", "ms", "us", "250ns")  # lengths of time, the same in every zone
 COVERAGES = (0.8, 0.95)
 TOLERANCE = 2e-3  # of the spread of a series
+KEPT = Path(__file__).parents[1] / "runs" / "random_series.jsonl"  # what was done, so that a run resumes
 
 
 def _walk(rng: np.random.Generator, n: int) -> Any:
@@ -127,8 +132,8 @@ def forecast(table: Any, case: Case, **settings: Any) -> Any:
     return np.asarray(esn.predict(len(case.truth), **case.ahead)).reshape(case.truth.shape)
 
 
-def outcome(seed: int) -> tuple[Case, dict[str, str], dict[float, float]]:
-    """Return a case, what became of each property ("held", "reported", "wrong"), and the shares inside intervals."""
+def outcome(seed: int) -> dict[str, Any]:
+    """Return what became of each property ("held", "reported", "wrong"), the shares inside intervals, and the case."""
     case, rng = draw(seed), np.random.default_rng([31, seed])
     table, steps, found = case.table, len(case.truth), {}
     spread = np.nanstd(np.asarray(table).reshape(len(table), -1), axis=0)
@@ -144,15 +149,16 @@ def outcome(seed: int) -> tuple[Case, dict[str, str], dict[float, float]]:
     irregular = any("not at equal distances" in str(one.message) for one in told)
     right = not irregular and len(answer.index) == steps and bool((answer.index == case.dates).all())
     found["dates"] = "held" if right else "reported" if irregular else "wrong"
-    inside = {}
+    inside = []
     for coverage in COVERAGES:
         lower, upper = esn.forecast_interval(steps, coverage, **case.ahead)
         bounds = [np.asarray(bound).reshape(case.truth.shape) for bound in (lower, upper)]
-        inside[coverage] = float(((case.truth >= bounds[0]) & (case.truth <= bounds[1])).mean())
+        inside.append(float(((case.truth >= bounds[0]) & (case.truth <= bounds[1])).mean()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scale, shift = 10.0 ** rng.uniform(-9, 9), 100 * rng.normal()
-        if np.nanmin(np.asarray(table)) > 0:
+        least = np.nanmin(np.asarray(table).reshape(len(table), -1), axis=0)
+        if case.known or least.max() > 0:  # what exogenous inputs leave may be positive, too
             same("units", forecast(scale * table, case) / scale, plain)
             same("zero", forecast(table + shift, case, log=False) - shift, forecast(table, case, log=False))
         else:  # no logarithms
@@ -168,7 +174,9 @@ def outcome(seed: int) -> tuple[Case, dict[str, str], dict[float, float]]:
             others = [1e5 * PROCESSES[name](rng, 60) for name in rng.choice(list(PROCESSES), 2)]
             together = ESNForecaster().fit([others[0], table, others[1]]).predict(steps)[1]
             same("company", np.asarray(together)[:, None], plain)
-    return case, found, inside
+    gap = {"none": "no gap", "rows": "rows left out"}.get(case.gap, f"missing values: {case.gap}")
+    about = {"seed": seed, "process": case.process, "frequency": case.frequency, "gap": gap}
+    return {**about, "found": found, "inside": inside}
 
 
 def main() -> None:
@@ -177,22 +185,28 @@ def main() -> None:
     parser.add_argument("--series", type=int, default=2000)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
+    KEPT.parent.mkdir(exist_ok=True)
+    known = [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
+    outcomes = {one["seed"]: one for one in known}
+    left = [seed for seed in range(options.series) if seed not in outcomes]
+    with Pool(options.processes) as pool, KEPT.open("a", encoding="utf-8", buffering=1) as file:
+        for one in pool.imap_unordered(outcome, left):
+            print(json.dumps(one), file=file)
+            outcomes[one["seed"]] = one
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    shares: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-    with Pool(options.processes) as pool:
-        for seed, (case, found, inside) in enumerate(pool.imap(outcome, range(options.series))):
-            for name, became in found.items():
-                counts[name].update(["series", became])
-                if became == "wrong":
-                    print(f"seed {seed}, {name}: {case.process}, {case.frequency}, gap {case.gap}", flush=True)
-            if seed % 100 == 99:
-                print(f"{seed + 1} series", flush=True)
-            gap = {"none": "no gap", "rows": "rows left out"}.get(case.gap, f"missing values: {case.gap}")
-            for group in (case.process, gap, "all"):
-                shares[group].append(tuple(inside.values()))
+    shares: dict[str, list[list[float]]] = defaultdict(list)
+    for one in (outcomes[seed] for seed in range(options.series)):
+        for name, became in one["found"].items():
+            counts[name].update(["series", became])
+            if became == "wrong":
+                print({**one, "found": name})
+        for group in (one["process"], one["gap"], "all"):
+            shares[group].append(one["inside"])
     rows = {
         name: {"series": len(each), **dict(zip(("80", "95"), np.mean(each, axis=0).tolist(), strict=True))}
-        for name, each in sorted(shares.items(), key=lambda item: [*PROCESSES, item[0]].index(item[0]))
+        for name, each in sorted(
+            shares.items(), key=lambda item: (item[0] == "all", [*PROCESSES, item[0]].index(item[0]))
+        )
     }
     figures = {"properties": {name: dict(count) for name, count in counts.items()}, "intervals": rows}
     results.show("properties", ("series", "held", "reported", "wrong"), figures["properties"])

@@ -60,7 +60,18 @@ def test_tables_compare_what_both_have_run_on(folder):
     assert lines[2].startswith("| MiniRocket | 3 | 4.33 | 5.33 | 2/1/0 |")
     assert lines[3].startswith("| MultiRocket-Hydra | 2 | 3.00 | 3.00 | 1/0/1 |")
     ranks = sequences.sequences_ranks().splitlines()
-    assert ranks[2].startswith("| SeriesClassifier() | 2 | 3.00 | 2.00 |")
+    assert ranks[2].startswith("| SeriesClassifier() | 3 | 4.33 | 1.33 |")
+    assert "MultiRocket-Hydra" not in "".join(ranks)  # it has not run on all of them
+
+
+def test_the_spread_over_seeds_is_that_of_the_latest_code(folder):
+    ours = [("old", 0, 9.0), ("new", 0, 1.0), ("new", 1, 3.0)]
+    seeds = [row("a", sequences.OURS, error, code, seed=seed) for code, seed, error in ours]
+    seeds += [row("a", "MiniRocket", error, seed=seed) for seed, error in enumerate((4.0, 4.0))]
+    (folder / "sequences.json").write_text(json.dumps({"seeds": seeds}))
+    lines = sequences.sequences_seeds().splitlines()
+    assert lines[2] == "| SeriesClassifier() | 1 | 2 | 2.00 | 1.41 |"
+    assert lines[3] == "| MiniRocket | 1 | 2 | 4.00 | 0.00 |"
 
 
 def test_the_critical_difference_is_that_of_the_literature():

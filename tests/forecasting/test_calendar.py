@@ -35,6 +35,8 @@ def test_seasons_that_a_calendar_suggests():
         assert calendar.seasons[: len(seasons)] == seasons
     _, periods = on_calendar(pd.Series(0.0, index=pd.period_range("2020", periods=9, freq="Q")), "series")
     assert periods.seasons == [4]
+    assert Calendar("dates", "9950-01-01", step="YS").seasons == []  # pandas has no dates after 9999; some units, 2262
+    assert Calendar("dates", "9950-01-01", step="QS").seasons == [4]
     assert str(periods.ahead(1)[0]) == "2022Q2"
 
 

@@ -1,14 +1,12 @@
 """Forecasts do not depend on other series and columns, units, zones, the order of rows, or later values."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from echolearn import ESNForecaster
 from echolearn.datasets import mackey_glass
-from echolearn.exceptions import ForecastWarning, InputWarning
+from echolearn.exceptions import ForecastWarning
 
 T = np.arange(120)
 
@@ -195,35 +193,3 @@ def test_updates_at_their_dates():
 def test_a_season_that_does_not_fit_is_reported():
     with pytest.warns(ForecastWarning, match="season=52 is left out: a series has 60 steps; two seasons have 104"):
         direct(season=52).fit(drawn(0, 60))
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_random_series_is_forecast_alike_in_other_units_zones_and_company(seed):
-    """Over frequencies, zones, gaps, columns, horizons, exogenous inputs and units from 1e-9 to 1e9."""
-    rng = np.random.default_rng(100 + seed)
-    frequency = ["h", "D", "B", "W", "ME", "QE", "YS", "1500ms"][seed % 8]
-    n, columns, steps = int(rng.integers(30, 90)), int(rng.integers(1, 3)), int(rng.integers(1, 15))
-    dates = pd.date_range("2019-03-01", periods=n + steps, freq=frequency, tz=["UTC", None][seed % 2])
-    values = np.stack([drawn(1000 * seed + j, n, 7) for j in range(columns)], axis=1)
-    table = pd.DataFrame(values, index=dates[:n])
-    kept = np.sort(np.r_[0, n - 1, 1 + rng.choice(n - 2, n - 2 - (seed % 3), replace=False)])
-    push = rng.normal(size=(n + steps, 1)) if seed % 4 == 1 else None
-    ahead = {} if push is None else {"exogenous": push[n:]}
-    known = {} if push is None else {"exogenous": push[:n]}
-    scale, shift = 10.0 ** rng.uniform(-9, 9), rng.normal() * 100
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)
-        fitted = direct(log=False).fit(table.iloc[kept], **known)
-        whole = fitted.predict(steps, **ahead)
-        other = (
-            direct(log=False).fit(scale * (table.iloc[rng.permutation(kept)] + shift), **known).predict(steps, **ahead)
-        )
-        assert (whole.index == dates[n:]).all()
-        spread = values.std(axis=0)
-        np.testing.assert_allclose((other / scale - shift) / spread, whole / spread, atol=2e-3)
-        if push is None:
-            company = direct(log=False).fit([1e5 * drawn(seed), table[0].iloc[kept]]).predict(steps)[1]
-            np.testing.assert_allclose(company, direct(log=False).fit(table[0].iloc[kept]).predict(steps))
-        if seed % 2 == 0:
-            abroad = direct(log=False).fit(table.iloc[kept].tz_convert("Asia/Tokyo"), **known).predict(steps, **ahead)
-            np.testing.assert_allclose(abroad, whole)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import exported
-from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier
+from echolearn import ESNClassifier, ESNRegressor
 from exported import DOUBLE, LIMIT
 from toys import grouped
 
@@ -61,7 +61,7 @@ def test_a_refused_frame_leaves_the_stream_where_it_is(through_file):
 def test_what_needs_the_end_of_a_sequence_has_no_stream(through_file):
     for esn, message in (
         (exported.classifier(bidirectional=True), "bidirectional=True"),
-        (SeriesClassifier(5).fit(exported.X, ["up", "down"] * 3), "whole series"),
+        (exported.deep_classifier(labels=["up", "down"] * 3), "whole series"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             through_file(esn).stream()

@@ -22,7 +22,8 @@ RUN_LENGTHS = (24, 10, 5, 3)  # rows whose frequency is inferred, where all rows
 MAX_RUNS_PER_LENGTH = 20  # that are looked at
 MAX_CYCLE_STEPS = 12  # distances that repeat, such as 4, 4 and 5 weeks
 PERIOD_SECONDS = (3600.0, 86400.0, 604800.0, 365.25 * 86400)  # after which series may repeat: hour, day, week, year
-STEPS_PER_MEAN = 400  # by which the mean distance of dates is measured
+STEPS_PER_MEAN = 400  # by which the mean distance of dates is measured,
+MAX_YEARS_PER_MEAN = 30  # and how far ahead: there are no dates after some year
 WRITTEN_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}([./-]\d{1,4})?(\D.*)?")
 
 
@@ -84,10 +85,15 @@ class Calendar:
         """How many steps an hour, a day, a week and a year have, where these are two or more."""
         if self.kind in ("numbers", "rows"):
             return []
-        ahead = self.ahead(STEPS_PER_MEAN + 1)
-        stamps = ahead.to_timestamp() if self.kind == "periods" else ahead
-        seconds = (stamps[-1] - stamps[0]).total_seconds() / STEPS_PER_MEAN
+        steps = int(MAX_YEARS_PER_MEAN * PERIOD_SECONDS[-1] / self._mean_seconds(1))
+        seconds = self._mean_seconds(max(1, min(STEPS_PER_MEAN, steps)))
         return sorted({m for period in PERIOD_SECONDS if (m := round(period / seconds)) > 1})
+
+    def _mean_seconds(self, steps: int) -> float:
+        """Return the mean distance of the next steps."""
+        ahead = self.ahead(steps + 1)
+        stamps = ahead.to_timestamp() if self.kind == "periods" else ahead
+        return float((stamps[-1] - stamps[0]).total_seconds()) / steps
 
     def as_facts(self) -> Facts:
         """Return the fields, for a file."""

@@ -62,7 +62,7 @@ def valid_time(
 
     >>> from echolearn.datasets import lorenz
     >>> series = lorenz(1000)
-    >>> valid_time(series, series + 0.1, dt=0.02, lyapunov="lorenz").round(1)
+    >>> round(valid_time(series, series + 0.1, dt=0.02, lyapunov="lorenz"), 1)
     18.1
     """
     check_positive("threshold", threshold)

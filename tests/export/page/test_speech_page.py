@@ -555,7 +555,7 @@ def test_slow_units_are_below_and_fast_ones_above(opened, folder, spoken):
     Recognizer(network, own.phones, None, own.features).save(path)
     tab = opened(path)
     hear(tab, "spoken.wav", riff(spoken[:20_000]))
-    leak = plan_of(network).top.leak
+    leak = plan_of(network).layer.leak
     assert leak.min() < 0.1 < 0.8 < leak.max()
     leaks = np.array(tab.evaluate("echolearn.speech.view.listeners[0].leaks"))
     np.testing.assert_allclose(leaks, -np.sort(-leak), rtol=1e-6)

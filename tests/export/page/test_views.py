@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import exported
-from echolearn import ESNClassifier, ESNForecaster
+from echolearn import ESNForecaster, SeriesClassifier
 from echolearn.export import plan_of
 from echolearn.export.page.document import PageModel, page_model
 from reliability.browser import put_page
@@ -106,7 +106,7 @@ def test_a_file_can_be_chosen(show, tmp_path):
 
 
 def test_one_answer_per_sequence(show):
-    esn = ESNClassifier(10, validation_fraction=0.0).fit(exported.X, list("abc" * 2))
+    esn = SeriesClassifier(10).fit(exported.X, list("abc" * 2))
     tab = show(page_model("sequences", esn))
     paste(tab, as_csv(exported.X[0]))
     P = esn.predict_proba(exported.X[0])[0]

@@ -160,7 +160,6 @@ def test_a_deep_network_streams(way, tmp_path):
     ("name", "why"),
     [
         ("both directions", "bidirectional"),
-        ("one per series", "SeriesClassifier"),
         ("deep, both directions", "bidirectional"),
         ("deep, one per series", "series|the end of a sequence"),
     ],
@@ -208,3 +207,12 @@ def test_a_failing_stream_closes_without_a_traceback(model, caplog):
         assert code == 1011
         assert "secret" not in reason
     assert "secret" in caplog.text
+
+
+def test_a_classifier_of_series_answers_for_the_series_so_far(tmp_path):
+    esn = MODELS["one per series"]()
+    _, client = services.client(services.both(esn, tmp_path)["light"])
+    with client.websocket_connect("/stream") as stream:
+        stream.send_bytes(np.asarray(X[0][:9], "<f4").tobytes())
+        found = stream.receive_json()["probabilities"]
+    np.testing.assert_allclose(found, [esn.predict_proba(X[0][:n])[0] for n in range(1, 10)], atol=1e-5)
