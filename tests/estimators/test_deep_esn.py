@@ -206,8 +206,9 @@ def test_progress_is_shown(make, y, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert [line.split("  ")[0] for line in lines] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
     assert all("error" in line and "valid" in line for line in lines)
-    make(verbose=2, ensemble=2, epochs=2).fit(X, y)  # of the first network alone
-    assert len(capsys.readouterr().err.splitlines()) == 2
+    make(verbose=2, ensemble=2, epochs=2).fit(X, y)
+    lines = sorted(line.split("  ")[0] for line in capsys.readouterr().err.splitlines())
+    assert lines == ["epoch 1/2", "epoch 2/2", "network 1 of 2: done", "network 2 of 2: done"]  # epochs: of the first
 
 
 # ---------------------------------------------------------------- more data
