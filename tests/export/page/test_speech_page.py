@@ -254,6 +254,7 @@ def test_a_recording_gives_what_the_command_gives(opened, folder):
     words = " ".join(name for name, _, _ in expected["words"])
     assert tab.inner_text(".heard").split() == words.split()
     tab.click("summary")
+    tab.locator(".tokens.words button").first.wait_for()  # they are listed when it opens
     listed = tab.locator(".tokens.words button").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     assert listed == [f"{name}, {a / 100:.2f} to {b / 100:.2f} seconds" for name, a, b in expected["words"]]
 
