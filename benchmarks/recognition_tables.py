@@ -43,7 +43,7 @@ def _phone_row(row):
         asked.append(f"≥ {100 * row['asked']:.0f} % below")
         wanted.append(found["relative"] >= row["asked"])
     if "most" in row:
-        asked.append(f"≤ {row['most']:.0f} %")
+        asked.append(f"≤ {row['most']:.1f} %")
         wanted.append(statistics.mean(errors(row["ours"]["test"])) <= row["most"])
     if "asked_of_first" in row:
         first = statistics.mean(errors(rows()[0]["ours"]["test"]))
@@ -115,8 +115,8 @@ def _word_row(row, order):
     ours, theirs = (errors(row[side]["words"][order]["test"]) for side in SIDES)
     found = row["compared"][f"words {order}"]
     asked, answer = "", ""
-    if order == "1" and "most_words" in row:
-        asked = f"≤ {row['most_words']:.0f} %, below PyTorch"
+    if order == "2" and "most_words" in row:
+        asked = f"≤ {row['most_words']:.1f} %, below PyTorch"
         met = statistics.mean(ours) <= row["most_words"], found["relative"] > 0
         answer = ", ".join(reached(value) for value in met)
     p = statistics.median(found["p_values"])

@@ -85,13 +85,13 @@ def test_the_tables_say_what_was_reached(monkeypatch, tmp_path):
         test = {"error": error, "substitutions": 5.0, "deletions": 2.0, "insertions": 1.0, "low": 4.0, "high": 9.0}
         chosen = {"name": "net", "order": 3, "valid": 6.0}
         found = {"chosen": chosen, "test": [test, test], "real_time_factor": 0.01}
-        return found | {"words": {"1": {"test": [dict(test, error=words)] * 2}}}
+        return found | {"words": {"2": {"test": [dict(test, error=words)] * 2}}}
 
-    compared = {"phones": {"relative": 0.2, "p_values": [0.01]}, "words 1": {"relative": -0.1, "p_values": [0.5]}}
+    compared = {"phones": {"relative": 0.2, "p_values": [0.01]}, "words 2": {"relative": -0.1, "p_values": [0.5]}}
     row = {"name": "one direction", "seconds": 20, "asked": 0.08, "most": 11.0, "most_words": 12.0}
     rows = {"0": row | {"ours": side(8.0, 11.0), "torch": side(10.0, 10.0), "compared": compared}}
     (tmp_path / "recognition.json").write_text(json.dumps({"rows": rows}))
     monkeypatch.setattr(table_text, "RESULTS", tmp_path)
-    assert "−20.0 % | 0.01 | ≥ 8 % below, ≤ 11 % | yes, yes |" in recognition_tables.recognition_phones()
-    assert "+10.0 % | 0.5 | ≤ 12 %, below PyTorch | yes, **no** |" in recognition_tables.recognition_words()
+    assert "−20.0 % | 0.01 | ≥ 8 % below, ≤ 11.0 % | yes, yes |" in recognition_tables.recognition_phones()
+    assert "+10.0 % | 0.5 | ≤ 12.0 %, below PyTorch | yes, **no** |" in recognition_tables.recognition_words()
     assert "| echolearn | 6.0 | 8.0 | 5.0 | 2.0 | 1.0 | 4.0 to 9.0 | 100 |" in recognition_tables.recognition_parts()
