@@ -114,7 +114,7 @@ def estimator_choice():
     defaults = next(row for row in load("defaults")["parts"]["an4"]["rows"] if row["method"] == "ESNClassifier(300)")
     errors, seconds = (table_of(name, [OURS, "MiniRocket"])[:, 0] for name in ("error", "cpu_seconds"))
     rows = [
-        ["the future of a series", "`ESNForecaster`", f"{forecasts['series']} public series, version 0.2.0",
+        ["the future of a series", "`ESNForecaster`", f"{forecasts['series']} public series",
          f"MASE {forecasts['MASE']:.2f}", f"{forecasts['seconds']:.1f} for a forecast"],
         ["phones and words of speech", "`echolearn train --for recognition`", "phones of AN4",
          f"{sum(phones) / len(phones):.1f} %", f"{short['cpu_seconds']:.0f}, of the network"],
