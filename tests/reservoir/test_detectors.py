@@ -51,7 +51,7 @@ def test_a_feature_that_never_changes_is_not_read():
 
 @pytest.mark.parametrize("N", [5, 30, 199, 200, 300])
 def test_spectral_radii_are_those_of_the_kind(N):
-    """Of all units, forward in time: below 1, so that they forget how a series began."""
+    """All radii are below 1, so that the units forget how a series began."""
     delays = tap_delays(60)
     for seed in range(3):
         rng = np.random.default_rng(seed)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.datasets._chaos import check_bounded, integrate
+from echolearn.datasets._chaos import check_bounded
+from echolearn.datasets._solver import integrate
 from echolearn.validation import as_generator, check_integer, check_number, check_positive
 
 MAX_POINT_DISTANCE = 0.2  # of the grid on which waves are followed; shorter waves than it carries are rounding errors

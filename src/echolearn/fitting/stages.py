@@ -49,7 +49,7 @@ REFINED_STRENGTHS = (3.0,)  # the penalty of a softmax readout that is refined; 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the fit of every network depends on.
+    """The settings and data that the fits of all networks share.
 
     params: the estimator's parameters. validation: held-out data, if there are any. loss(Y, T): the error that decides
     on them. networks: how many are fitted like this one in this process.
