@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from echolearn import ESNClassifier
 from echolearn.paper import estimate
 from echolearn.paper.cells import costs_of
-from echolearn.paper.estimate import CorpusSize, cost_of_cell
+from echolearn.paper.estimate import CorpusSize, cost_of_cell, memory_text
 from echolearn.paper.table1 import FULL_FRAMES, Cell, Plan, estimate_text, plan_of
 from echolearn.speech import Corpus
 from echolearn.training.cost_model import TYPICAL_RATES
@@ -65,3 +66,17 @@ def test_the_text_has_every_cell_and_marks_what_does_not_fit(monkeypatch: pytest
     assert lines[2].count("!") == 0
     assert lines[3].count("!") == 2
     assert lines[-1].startswith("!: more than the 0.5 GB that are free")
+
+
+@pytest.mark.parametrize(("free", "expected"), [(2e10, 11.5), (1e10, 0.0)])
+def test_memory_of_kept_states_counts_where_there_is_room_for_them(
+    free: float, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The states of 30,000 units in 191,934 frames of 2 bytes are kept in 20 GB, and computed again in 10."""
+    for module in ("echolearn.readout.large.conjugate_gradients", "echolearn.paper.estimate"):
+        monkeypatch.setattr(f"{module}.available_memory", lambda: free)
+    size = CorpusSize.of_synthetic(191_934)
+    cost = cost_of_cell(ESNClassifier.paper(30_000), size, TYPICAL_RATES)
+    assert cost.kept_bytes / 1e9 == pytest.approx(expected, rel=0.01)
+    assert memory_text(cost) == f"{cost.nbytes / 1e9 + cost.kept_bytes / 1e9:.1f} GB"
+    assert cost_of_cell(ESNClassifier.paper(500), size, TYPICAL_RATES).kept_bytes == 0

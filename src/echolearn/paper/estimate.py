@@ -54,10 +54,12 @@ class CorpusSize:
 
 @dataclass(frozen=True)
 class Cost:
-    """The estimated seconds of a fit on this machine alone, and the most bytes that its process holds."""
+    """The estimated seconds of a fit on this machine alone, the bytes that it needs, and those that it takes where they
+    are free."""
 
     seconds: float
     nbytes: float
+    kept_bytes: float = 0.0
 
 
 def cost_of_cell(estimator: StateClassifier, size: CorpusSize, rates: Rates) -> Cost:
@@ -70,7 +72,8 @@ def cost_of_cell(estimator: StateClassifier, size: CorpusSize, rates: Rates) -> 
     job = one.job_of_size(data, networks, threads=1 if networks > 1 else thread_count())
     copies = 2 if settings.standardize else 1  # of the inputs: as read, and as the network sees them
     features = 4 * data.n_in * (sum(size.frames.values()) + (copies - 1) * int(data.lengths.sum()))
-    return Cost(cost_model.seconds(job, rates), INTERPRETER_BYTES + features + cost_model.nbytes(job))
+    nbytes = INTERPRETER_BYTES + features + cost_model.nbytes(job)
+    return Cost(cost_model.seconds(job, rates), nbytes, cost_model.kept_bytes(job))
 
 
 def _cost_of_deep(estimator: DeepESNClassifier, size: CorpusSize, rates: Rates) -> Cost:
@@ -89,9 +92,9 @@ def _cost_of_deep(estimator: DeepESNClassifier, size: CorpusSize, rates: Rates) 
 
 
 def memory_text(cost: Cost) -> str:
-    """Return the memory of a fit, with a mark where it is more than is free."""
+    """Return the memory of a fit, with a mark where it needs more than is free."""
     free = available_memory()
-    return f"{cost.nbytes / 1e9:.1f} GB" + ("!" if free is not None and cost.nbytes > free else "")
+    return f"{(cost.nbytes + cost.kept_bytes) / 1e9:.1f} GB" + ("!" if free is not None and cost.nbytes > free else "")
 
 
 def estimate_lines(every: str, table: Sequence[str], summary: str, refused: str) -> str:

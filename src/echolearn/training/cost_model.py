@@ -135,7 +135,7 @@ def ridge_readout(job: Job, r: Rates) -> float:
 
 def _solved_by_passes(job: Job, K: int, r: Rates, iterations: int) -> float:
     """Return the time of U by conjugate gradients over K frames, at most: a pass for each, states computed or kept."""
-    runs = 1 if conjugate_gradients.may_be_kept(K, job.N, job.itemsize) else iterations + 1
+    runs = 1 if conjugate_gradients.kept_bytes(K, job.N, job.itemsize) else iterations + 1
     return runs * states(job, K, r) + (iterations + 1) * _products(job, K, r)
 
 
@@ -240,7 +240,7 @@ def learning_bytes(job: Job) -> float:
 
 
 def nbytes(job: Job) -> float:
-    """Return the largest number of bytes in use at any time of the fit, beside the data."""
+    """Return the number of bytes that the fit needs at some time, beside the data."""
     if job.iterative:
         return SPARE_BYTES + iterative_bytes(job)
     steps = [ridge_bytes(job)]
@@ -256,6 +256,11 @@ def iterative_bytes(job: Job) -> float:
     sketch = job.M * (SAMPLE_FRAMES * (job.itemsize + 8) + 2 * SKETCH_RANK * 8)
     K = frames_at_once(job.N) if not job.epochs else max(frames_at_once(job.N), job.batch or 0, job.longest)
     return sketch + 8 * job.M * job.n_out * 8 + (job.threads + 1) * K * 4 * job.M * job.itemsize
+
+
+def kept_bytes(job: Job) -> float:
+    """Return the bytes of the states of a large network that are kept because there is room for them."""
+    return conjugate_gradients.kept_bytes(job.frames, job.N, job.itemsize) if job.iterative else 0
 
 
 @cache

@@ -35,7 +35,7 @@ from echolearn.validation import Array
 MAX_SOLVER_ITERATIONS = 8  # at most
 SOLVER_TOLERANCE = 3e-3  # an iteration that lowers E by a smaller share is the last one
 MAX_WHOLE_NUMBER = 32767  # float32 states are rounded to so many steps from 0 to the largest of a chunk
-MAX_KEPT_MEMORY_SHARE = 0.6  # of the free memory, up to which the states are kept from one pass to the next
+MAX_KEPT_MEMORY_SHARE = 0.75  # of the free memory, up to which the states are kept from one pass to the next
 MIN_RELATIVE_DIRECTION = 1e-5  # weaker directions, relative to the strongest one, are rounding errors of float32
 
 
@@ -158,10 +158,10 @@ def stream_chunks(reservoir: Reservoir, view: ReadoutView, batch: Batch) -> Iter
         yield _Chunk(H, scale, seen.X, seen.T, seen.w)
 
 
-def may_be_kept(frames: int, N: int, itemsize: int) -> bool:
-    """Return whether so many states, of so many bytes each before they are rounded, fit into a share of free memory."""
-    free = available_memory()
-    return free is not None and frames * N * (2 if itemsize == 4 else itemsize) <= MAX_KEPT_MEMORY_SHARE * free
+def kept_bytes(frames: int, N: int, itemsize: int) -> int:
+    """Return the bytes of states that are kept, `itemsize` each before they are rounded; 0 without room for them."""
+    free, needed = available_memory(), frames * N * (2 if itemsize == 4 else itemsize)
+    return needed if free is not None and needed <= MAX_KEPT_MEMORY_SHARE * free else 0
 
 
 class _Passes:
@@ -174,7 +174,7 @@ class _Passes:
         self.reservoir, self.data, self.view = reservoir, data, view
         self.groups = list(group_sequences(data.lengths, MAX_FRAMES_PER_PASS))
         alone = data.executor is LOCAL and not on_worker_thread()  # nothing else counts on the same memory
-        keeps = alone and may_be_kept(data.frames, reservoir.N, data.dtype.itemsize)
+        keeps = alone and kept_bytes(data.frames, reservoir.N, data.dtype.itemsize) > 0
         self.kept = data.executor.keep(data, self._small_chunks, self.groups) if keeps else None
 
     def _small_chunks(self, data: Dataset, which: Array) -> list[_Chunk]:
