@@ -3,12 +3,13 @@
     python benchmarks/paper_table.py synthetic
     python benchmarks/paper_table.py synthetic_phones
     python benchmarks/paper_table.py an4 --data an4_states.npz [--units 100,500] [--seeds 1]
-    python benchmarks/paper_table.py paper --data an4_states.npz --units 10000
+    python benchmarks/paper_table.py paper --data an4_states.npz --units 10000 [--columns W_m1]
     python benchmarks/paper_table.py printed --data an4_states.npz
 
 Every row is one run of `echolearn table1` into runs/table1_NAME/UNITS, first with one seed of every column, then with
 all seeds; the same command resumes a run that was stopped. After each run results/table1_NAME.json holds the row, with
-the commits that made its cells. --collect writes down the cells that are finished, also of a row that still runs.
+the commits that made its cells; columns that this run does not have stay as they were recorded. --collect writes down
+the cells that are finished, also of a row that still runs.
 benchmarks/tables.py puts the tables into docs/evidence/table1.md.
 """
 
@@ -24,6 +25,7 @@ import an4
 import protocol
 from echolearn import DeepESNClassifier, ESNClassifier
 from echolearn.fitting.parameters import flat_settings
+from echolearn.paper.table1 import COLUMNS, GAINS, relative_gain
 from results import FOLDER, machine, replace_file, versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,7 +107,8 @@ def add_row(name, row, table, data):
     content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"rows": []}
     if content["rows"] and content["digest"] != table["digest"]:
         raise ValueError(f"{path} has rows of the corpus {content['digest']}, this one is {table['digest']}")
-    rows = {one["units"]: one for one in content["rows"]} | {row["units"]: row}
+    rows = {one["units"]: one for one in content["rows"]}
+    rows[row["units"]] = joined(rows.get(row["units"]), row)
     replace_file(
         path,
         {
@@ -119,15 +122,28 @@ def add_row(name, row, table, data):
     )
 
 
+def joined(recorded, row):
+    """Return a row with the recorded columns that it lacks, if there are any of the same number of epochs."""
+    if recorded is None or recorded["settings"]["epochs"] != row["settings"]["epochs"]:
+        return row
+    columns = recorded["columns"] | row["columns"]
+    columns = {name: columns[name] for name in COLUMNS if name in columns}
+    gains = {name: relative_gain(columns, fixed, learned) for name, (fixed, learned, _) in GAINS.items()}
+    made = {json.dumps(one, sort_keys=True): one for one in (*recorded["made_with"], *row["made_with"])}
+    return {**row, "columns": columns, **gains, "made_with": list(made.values())}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="which plan of benchmarks/frozen/table1.toml, such as an4")
     parser.add_argument("--data", help="path of an4_states.npz")
     parser.add_argument("--units", help="only these rows, such as 100,500")
+    parser.add_argument("--columns", help="only these columns, such as W_m1,W_Wrec_m1")
     parser.add_argument("--seeds", type=int, help="at most so many seeds")
     parser.add_argument("--collect", action="store_true", help="fit nothing; write down what is finished")
     options = parser.parse_args()
     plan = read_plan(options.name)
+    plan |= {} if options.columns is None else {"columns": options.columns}
     data = str(an4.data_file(options.data)) if plan["corpus"] == "features" else None
     wanted = None if options.units is None else {int(n) for n in options.units.split(",")}
     if not options.collect:

@@ -80,6 +80,20 @@ def test_rows_are_added_and_replaced_and_another_corpus_is_refused(folders):
         paper_table.add_row("synthetic", content["rows"][0], {**made, "digest": "d2"}, None)
 
 
+def test_columns_of_an_earlier_run_stay_beside_those_of_a_later_one(folders):
+    made = table(digest="d1")
+    row = {**made["rows"][0], "settings": {"epochs": 20}, "made_with": [{"commit": "a"}]}
+    first = {**row, "columns": {"esn": entry(0.5)}}
+    second = {**row, "columns": {"esn": entry(0.4), "W_Wrec_m3": entry(0.3)}, "made_with": [{"commit": "b"}]}
+    both = paper_table.joined(second, first)
+    assert list(both["columns"]) == ["esn", "W_Wrec_m3"]
+    assert both["columns"]["esn"]["test_error"] == 0.5
+    assert both["relative_gain"] == pytest.approx(0.4)
+    assert [one["commit"] for one in both["made_with"]] == ["b", "a"]
+    assert paper_table.joined(None, first) is first
+    assert paper_table.joined({**second, "settings": {"epochs": 6}}, first) is first
+
+
 def test_a_plan_of_another_level_writes_down_the_table_of_that_level(folders):
     plan, row = paper_table.read_plan("synthetic_phones"), {"units": 100, "epochs": 20, "seeds": 3}
     run_folder(folders, "synthetic_phones")
