@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-import toyspeech
 from echolearn import DeepESNClassifier, ESNClassifier, load
 from echolearn.cli.evaluate import part_errors
 from echolearn.cli.predict import open_state_network, recipe_of
-from echolearn.cli.train import augmentation, fit_and_save, networks_of
-from echolearn.speech import Corpus, mfcc, read_mlf, warp_matrix
-from echolearn.speech._augmentation import FACTOR_STEPS
+from echolearn.cli.train import fit_and_save, networks_of
+from echolearn.speech import Corpus, read_mlf
 from echolearn.speech._feature_recipe import FeatureRecipe
 from smallcorpus import STATES
 from toys import grouped
@@ -217,32 +215,6 @@ def test_options_that_do_not_fit_the_network_are_refused(refused: Refused, corpu
     # an ensemble of deep networks is fitted there: the address is tried
     ensemble = refused(*deep, "--set", "ensemble=2", "--scheduler", "nowhere")
     assert "expected 'dask', a scheduler's address" in ensemble
-
-
-@pytest.mark.parametrize("normalise", ["utterance", "corpus", "running"])
-def test_training_utterances_of_sound_are_warped(normalise: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Features become about those of warped cepstra, apart from their mean; every draw is another warp."""
-    sounds = {str(k): samples for k, (_, samples, _) in enumerate(toyspeech.speech())}
-    monkeypatch.setattr("echolearn.cli.train.read_audio", sounds.__getitem__)
-    spoken = replace(toyspeech.corpus("running"), audio=tuple(sounds))
-    recipe = FeatureRecipe(normalise=normalise, scale=None if normalise == "utterance" else spoken.recipe.scale)
-    augment = augmentation(replace(spoken, recipe=recipe))
-    assert augment is not None
-    cepstra = mfcc(toyspeech.speech()[0][1])
-    x, distances = recipe.of_frames(cepstra), []
-    for seed in range(10):
-        factor = 1.1 ** np.linspace(-1, 1, FACTOR_STEPS)[np.random.default_rng(seed).integers(FACTOR_STEPS)]
-        expected, found = recipe.of_frames(cepstra @ warp_matrix(factor).T), augment(x, np.random.default_rng(seed))
-        distances.append([(one - expected).var(axis=0).sum() for one in (x, found)])
-    unchanged, warped = np.mean(distances, axis=0)
-    assert warped < 0.3 * unchanged
-    assert len({augment(x, np.random.default_rng(seed)).tobytes() for seed in range(10)}) > 8
-
-
-def test_features_of_unknown_kind_are_not_changed(opened: Corpus) -> None:
-    assert augmentation(opened) is None
-    frames = FeatureRecipe(audio=False, normalise="utterance")
-    assert augmentation(replace(opened, recipe=frames)) is None
 
 
 class _Silent:

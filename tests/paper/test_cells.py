@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import toys
 from echolearn import DeepESNClassifier, ESNClassifier
+from echolearn.paper import phones, table1
 from echolearn.paper.cells import CellStore, fit_fingerprint
+from echolearn.paper.parts import CorpusParts
+from echolearn.speech import Corpus
+from echolearn.validation import Array
 
 RESULT: Any = {"test_error": 0.5, "fingerprint": "f"}
 
@@ -68,3 +73,19 @@ def test_the_fingerprint_of_a_fit_with_augmentation_is_that_of_another_process()
     """A function has another text in every process."""
     first, second = (fit_fingerprint(DeepESNClassifier(augment=lambda x, rng: x), "a") for _ in range(2))
     assert first == second != fit_fingerprint(DeepESNClassifier(), "a")
+
+
+def test_learned_deep_networks_of_a_corpus_of_sound_are_fitted_with_its_augmentation(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def augment(x: Array, rng: np.random.Generator) -> Array:
+        return x
+
+    monkeypatch.setattr("echolearn.paper.cells.augmentation", lambda corpus: augment)
+    parts, absent = CorpusParts.load(corpus), cast("Any", None)
+    table = table1.Table1(corpus, table1.Plan(units=(5,)), parts, absent, absent)
+    systems = phones.Phones(corpus, phones.PhonePlan(), parts, absent, absent, absent)
+    for experiment in (table, systems):
+        found = [(cell.column, experiment.estimator(cell)) for cell in experiment.plan.cells()]
+        deep = {name: model.augment for name, model in found if isinstance(model, DeepESNClassifier)}
+        assert [name for name, given in deep.items() if given is augment] == ["deep"]

@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echolearn.paper.parts import CorpusParts, corpus_fingerprint
-from echolearn.speech import Corpus, open_corpus
+import toyspeech
+from echolearn.paper.parts import WARP_SPREAD, CorpusParts, augmentation, corpus_fingerprint
+from echolearn.speech import Corpus, mfcc, open_corpus, warp_matrix
+from echolearn.speech._augmentation import FACTOR_STEPS
+from echolearn.speech._feature_recipe import FeatureRecipe
 from smallcorpus import arrays, write
 
 
@@ -49,3 +52,37 @@ def test_the_fingerprint_depends_on_every_part_of_a_corpus(tmp_path: Path) -> No
             changed[[0, 5]] = changed[[5, 0]]
         found.add(corpus_fingerprint(open_corpus(f"features:{write(tmp_path / 'b.npz', **{name: changed})}")))
     assert len(found) == 5
+
+
+@pytest.mark.parametrize("normalise", ["utterance", "corpus", "running"])
+def test_training_utterances_of_sound_get_other_speakers(normalise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features become about those of warped cepstra, apart from their mean; every draw is another warp, and where they
+    are normalised per utterance, another map of cepstra too."""
+    sounds = {str(k): samples for k, (_, samples, _) in enumerate(toyspeech.speech())}
+    monkeypatch.setattr("echolearn.paper.parts.read_audio", sounds.__getitem__)
+    spoken = replace(toyspeech.corpus("running"), audio=tuple(sounds))
+    recipe = FeatureRecipe(normalise=normalise, scale=None if normalise == "utterance" else spoken.recipe.scale)
+    both = augmentation(replace(spoken, recipe=recipe))
+    monkeypatch.setattr("echolearn.paper.parts.MAP_SPREAD", 0.0)
+    augment = augmentation(replace(spoken, recipe=recipe))
+    assert both is not None
+    assert augment is not None
+    cepstra = mfcc(toyspeech.speech()[0][1])
+    x, distances = recipe.of_frames(cepstra), []
+    for seed in range(10):
+        factor = (1 + WARP_SPREAD) ** np.linspace(-1, 1, FACTOR_STEPS)[
+            np.random.default_rng(seed).integers(FACTOR_STEPS)
+        ]
+        expected, found = recipe.of_frames(cepstra @ warp_matrix(factor).T), augment(x, np.random.default_rng(seed))
+        distances.append([(one - expected).var(axis=0).sum() for one in (x, found)])
+    unchanged, warped = np.mean(distances, axis=0)
+    assert warped < 0.3 * unchanged
+    assert len({augment(x, np.random.default_rng(seed)).tobytes() for seed in range(10)}) > 8
+    mapped = [abs(both(x, np.random.default_rng(k)) - augment(x, np.random.default_rng(k))).max() for k in range(3)]
+    assert (min(mapped) > 0.1) == (normalise == "utterance")
+
+
+def test_features_of_unknown_kind_are_not_changed(corpus: Corpus) -> None:
+    assert augmentation(corpus) is None
+    frames = FeatureRecipe(audio=False, normalise="utterance")
+    assert augmentation(replace(corpus, recipe=frames)) is None

@@ -56,10 +56,9 @@ from echolearn.paper.fits import (
     warnings_as_notes,
     with_errors,
 )
-from echolearn.paper.parts import CorpusParts
+from echolearn.paper.parts import CorpusParts, augmentation
 from echolearn.sequences.tables import id_columns
-from echolearn.speech import Corpus, Evaluation, mfcc, read_audio, usual_deviations, vocal_tract_warps
-from echolearn.speech._augmentation import Augment
+from echolearn.speech import Corpus, Evaluation
 from echolearn.speech._phone_set import split_state
 from echolearn.speech.recognition import (
     Lexicon,
@@ -77,8 +76,6 @@ from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
 from echolearn.validation import Array
 
 NETWORK_NAMES = {"esn": "network of one layer", "deep": "deep network"}
-WARP_SPREAD = 0.1  # of the factors by which the vocal tracts of training utterances are changed
-MEASURED_UTTERANCES = 100  # from which the deviations of cepstra are taken
 HELD_OUT_PARTS = 5  # one of which decides between two networks for a table
 # Options of `train` that are for tables alone, and for speech alone.
 TABLE_OPTIONS = ("target", "task", *TableOptions.__annotations__)
@@ -383,21 +380,6 @@ def fit_and_save(
     for checkpoint in checkpoints.values():
         shutil.rmtree(checkpoint, ignore_errors=True)
     return result
-
-
-def augmentation(corpus: Corpus) -> Augment | None:
-    """Return how training utterances are changed in every epoch of a deep network: as if others had spoken them.
-
-    Features that were not computed here are left as they are: it is not known of which frequencies their cepstra are.
-    """
-    recipe = corpus.recipe
-    if not recipe.audio:
-        return None
-    if recipe.scale is not None:
-        return vocal_tract_warps(WARP_SPREAD, recipe.scale[1], context=recipe.context, per_utterance=False)
-    some = corpus.which("train")[:MEASURED_UTTERANCES]
-    deviations = usual_deviations([mfcc(read_audio(corpus.audio[k])) for k in some])
-    return vocal_tract_warps(WARP_SPREAD, deviations, context=recipe.context)
 
 
 def best_on_valid(estimators: Mapping[str, StateClassifier], parts: CorpusParts, progress: FitDisplay) -> str:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 
@@ -19,9 +20,10 @@ from echolearn.fitting.parameters import flat_settings
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.paper.estimate import CorpusSize, Cost, cost_of_cell
 from echolearn.paper.fits import EpochRow, MeasuredFit, Note, measured_fit, planned_epochs
-from echolearn.paper.parts import CorpusParts
+from echolearn.paper.parts import CorpusParts, augmentation
 from echolearn.paper.table1_report import CorpusReport
 from echolearn.speech import Corpus
+from echolearn.speech._augmentation import Augment
 from echolearn.speech.recognition._recognizer import StateClassifier
 from echolearn.training.cost_model import TYPICAL_RATES, Rates
 
@@ -241,12 +243,23 @@ class Experiment(ABC, Generic[Fit, Score, Table]):
         write_atomically(out / "report.html", self.page(table, done).encode())
         return table
 
+    @cached_property
+    def augment(self) -> Augment | None:
+        """How the training utterances of deep networks are changed in every epoch."""
+        return augmentation(self.corpus)
+
+    def estimator(self, cell: Cell) -> StateClassifier:
+        """Return the network of a cell, not fitted."""
+        model = self.plan.estimator(cell)
+        learns_deep = isinstance(model, DeepESNClassifier) and model.epochs != 0
+        return model.set_params(augment=self.augment) if learns_deep else model
+
     def fingerprint(self, cell: Cell) -> str:
-        return fit_fingerprint(self.plan.estimator(cell), self.parts.fingerprint)
+        return fit_fingerprint(self.estimator(cell), self.parts.fingerprint)
 
     def _computed(self, cell: Cell, fit: Fit | None) -> tuple[Fit, Score]:
         """Fit a cell, unless its network is kept, and score it; both are stored."""
-        model = self.plan.estimator(cell)
+        model = self.estimator(cell)
         self.progress.start(cell, planned_epochs(model, len(self.parts.train[0])) if fit is None else 0)
         # of deep networks, a cluster fits ensembles alone
         alone = isinstance(model, DeepESNClassifier) and model.ensemble == 1

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from echolearn.speech import Corpus
+from echolearn.speech import Corpus, mfcc, read_audio, speaker_maps, usual_deviations, vocal_tract_warps
+from echolearn.speech._augmentation import Augment
 from echolearn.speech._phone_set import phones_of_states
 
 Part = tuple[list[NDArray[np.float32]], list[NDArray[np.str_]]]  # features and state names of each utterance
 PART_NAMES = ("train", "valid", "test")
+WARP_SPREAD, MAP_SPREAD = 0.15, 0.3  # of the changes by which training utterances seem to have other speakers
+MEASURED_UTTERANCES = 100  # from which the deviations of cepstra are taken
 _HASHED_FRAMES = 65_536  # at a time
 
 
@@ -66,3 +69,20 @@ def corpus_fingerprint(corpus: Corpus) -> str:
     for labels in corpus.labels:
         digest.update(np.ascontiguousarray(labels).data)
     return digest.hexdigest()[:16]
+
+
+def augmentation(corpus: Corpus) -> Augment | None:
+    """Return how training utterances are changed in every epoch of a deep network: as if others had spoken them.
+
+    Features that were not computed here are left as they are: it is not known of which frequencies their cepstra are.
+    """
+    recipe = corpus.recipe
+    if not recipe.audio:
+        return None
+    if recipe.scale is not None:
+        return vocal_tract_warps(WARP_SPREAD, recipe.scale[1], context=recipe.context, per_utterance=False)
+    some = corpus.which("train")[:MEASURED_UTTERANCES]
+    deviations = usual_deviations([mfcc(read_audio(corpus.audio[k])) for k in some])
+    warp = vocal_tract_warps(WARP_SPREAD, deviations, context=recipe.context)
+    other = speaker_maps(MAP_SPREAD, context=recipe.context)  # of features that are normalised per utterance
+    return lambda x, rng: other(warp(x, rng), rng)
