@@ -91,7 +91,7 @@ def collect(name, plan, row, data):
     if not table["rows"]:
         return
     seeds = table["settings"]["seeds"]
-    words = command_of(plan, row, seeds, Path(data).name if data else None)
+    words = command_of(read_plan(name), row, seeds, Path(data).name if data else None)  # of all columns of the row
     kept = {key: table[key] for key in ("complete", "settings", "made_with")}
     add_row(
         name,

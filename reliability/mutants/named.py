@@ -52,8 +52,8 @@ MUTANTS = {
         "U = self.U if self.case == 2 or self.held is None else self.held",
         "U = self.U",
     ),
-    "two steps of conjugate gradients": Patch(
-        f"{_SRC}/readout/large/conjugate_gradients.py", "MAX_SOLVER_ITERATIONS = 8", "MAX_SOLVER_ITERATIONS = 2"
+    "eight steps of conjugate gradients": Patch(
+        f"{_SRC}/readout/large/conjugate_gradients.py", "MAX_SOLVER_ITERATIONS = 20", "MAX_SOLVER_ITERATIONS = 8"
     ),
     "no phone error": Patch(
         f"{_SRC}/cli/evaluate.py", '"phone_error": float(wrong.sum() / counts.sum())', '"phone_error": 0.0'

@@ -137,8 +137,8 @@ def test_a_readout_solved_from_a_sample_is_the_exact_one(start):
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
-def test_the_readout_of_other_weights_is_corrected_and_needs_half_of_the_iterations(monkeypatch):
-    """The first U takes eight iterations, a later one four, from what the sample has corrected."""
+def test_the_readout_of_other_weights_is_corrected_and_needs_few_iterations(monkeypatch):
+    """The first U takes up to 20 iterations, a later one four, from what the sample has corrected."""
     made, real = [], trackers.solve_iteratively
 
     def recorded(*a, U=None, iterations=None):
@@ -153,7 +153,7 @@ def test_the_readout_of_other_weights_is_corrected_and_needs_half_of_the_iterati
     tracker.finish(None)
     tracker.begin_epoch(LATER, lambda: None)
     assert made[0] == (None, None)
-    assert made[1][1] == trackers.ITERATIONS_PER_EPOCH == iterations.MAX_SOLVER_ITERATIONS // 2
+    assert made[1][1] == trackers.ITERATIONS_PER_EPOCH < iterations.MAX_SOLVER_ITERATIONS
     s = collect(LATER, DATA, Task())
     wrong, corrected = (squared_error(s, U) for U in (before, made[1][0]))
     assert s.tt < wrong

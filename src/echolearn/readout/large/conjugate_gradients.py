@@ -32,8 +32,8 @@ from echolearn.sequences.batch import Batch, group_sequences
 from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
-MAX_SOLVER_ITERATIONS = 8  # at most
-SOLVER_TOLERANCE = 3e-3  # an iteration that lowers E by a smaller share is the last one
+MAX_SOLVER_ITERATIONS = 20  # at most
+SOLVER_TOLERANCE = 1e-3  # an iteration that lowers E by a smaller share is the last one
 MAX_WHOLE_NUMBER = 32767  # float32 states are rounded to so many steps from 0 to the largest of a chunk
 MAX_KEPT_MEMORY_SHARE = 0.75  # of the free memory, up to which the states are kept from one pass to the next
 MIN_RELATIVE_DIRECTION = 1e-5  # weaker directions, relative to the strongest one, are rounding errors of float32
