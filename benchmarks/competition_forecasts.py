@@ -141,8 +141,8 @@ def run(path, name, part, how, methods):
     rows = []
     for method in of_series[0]:
         smape, mase, seconds = np.transpose([one[method] for one in of_series]).tolist()
-        means = {"sMAPE": np.mean(smape), "MASE": np.mean(mase), "seconds": np.mean(seconds), "slowest": max(seconds)}
-        rows.append({"set": name, "method": method, "series": len(of_series), **{k: float(v) for k, v in means.items()}})
+        means = {key: float(np.mean(of)) for key, of in (("sMAPE", smape), ("MASE", mase), ("seconds", seconds))}
+        rows.append({"set": name, "method": method, "series": len(of_series), **means, "slowest": max(seconds)})
     return rows
 
 
