@@ -17,7 +17,7 @@ import json
 import time
 import tomllib
 import warnings
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -105,10 +105,15 @@ def of_rivals(kept, i, known, horizon, seasons, methods):
     return found
 
 
+@cache
+def own_code():
+    """Return the fingerprint of echolearn's code; it takes seconds."""
+    return protocol.code_fingerprint(["src/echolearn"])[:12]
+
+
 def forecast_all(kept, i, known, horizon, given, methods):
-    """Return the forecasts of series i by all methods, by name, and the seasons that echolearn found."""
-    code = protocol.code_fingerprint(["src/echolearn"])[:12]
-    ours = kept.get(f"echolearn {code} {i}", lambda: echolearn(known, horizon))
+    """Return the forecasts of series i by all methods, by name."""
+    ours = kept.get(f"echolearn {own_code()} {i}", lambda: echolearn(known, horizon))
     with_found = of_rivals(kept, i, known, horizon, ours["seasons"], methods)
     naive = {"forecast": np.full(horizon, known[-1]), "seconds": 0.0}
     return {
