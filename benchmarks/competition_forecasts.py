@@ -1,14 +1,15 @@
 """Forecasts of series of the M3 and M4 competitions: ESNForecaster as it comes beside statsforecast and the naive ones.
 
     python benchmarks/competition_forecasts.py --data series_dev.npz --part before    # choices are made here
+    python benchmarks/competition_forecasts.py --data series_dev.npz --rivals         # long; kept, and scored by nobody
     python benchmarks/competition_forecasts.py --data series_dev.npz                  # the test part, by committed code
 
 Before: each series without its test part; the values of the last horizon that remain are forecast. Which series, and
 who takes part: benchmarks/frozen/competition_forecasts.toml. The methods of statsforecast have the season that the
 competition gives and, once more, the seasons that echolearn found in the same values; two of them, and those of more
 than 24 steps, by MSTL, which takes the method for what is left. SCUM is the median of AutoARIMA, AutoETS, AutoCES and
-DynamicOptimizedTheta. Forecasts are kept in runs/competition_forecasts, so that an interrupted run resumes. When the
-test part is complete, results/competition_forecasts.json is written.
+DynamicOptimizedTheta. Forecasts are kept in runs/competition_forecasts, so that an interrupted run resumes; those of
+echolearn by the fingerprint of its code. When the test part is complete, results/competition_forecasts.json is written.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import json
 import time
 import tomllib
 import warnings
+from functools import cache, partial
 
 import numpy as np
 
@@ -32,21 +34,22 @@ def settings():
     return tomllib.loads(protocol.frozen_path("competition_forecasts").read_text(encoding="utf-8"))
 
 
-def read_series(path, name, part, every):
-    """Return known values and truth of every so many series of a set."""
+def read_series(path, name, part, count):
+    """Return known values and truth of so many series of a set: the first ones of an order drawn by the seed 0."""
     with np.load(path, allow_pickle=False) as file:
         horizon = int(file[f"{name}_horizon"])
         whole = np.split(file[f"{name}_values"], np.cumsum(file[f"{name}_lengths"])[:-1])
-    kept = whole if part == "test" else [y[:-horizon] for y in whole]
-    return [(y[:-horizon], y[-horizon:]) for y in kept[::every]]
+    drawn = [whole[i] for i in np.random.default_rng(0).permutation(len(whole))[:count]]
+    kept = drawn if part == "test" else [y[:-horizon] for y in drawn]
+    return [(y[:-horizon], y[-horizon:]) for y in kept]
 
 
 def echolearn(y, horizon):
-    """Return forecast and seasons of ESNForecaster as it comes."""
+    """Return forecast, seasons and method of ESNForecaster as it comes."""
     from echolearn import ESNForecaster
 
     esn = ESNForecaster().fit(y)
-    return esn.predict(horizon), [m for m in esn.season_ or () if m > 1], esn.method_
+    return esn.predict(horizon), {"seasons": [int(m) for m in esn.season_ or () if m > 1], "method": esn.method_}
 
 
 def of_statsforecast(kind, y, horizon, seasons):
@@ -70,23 +73,55 @@ def seasonal_naive(y, horizon, seasons):
     return y[-season:][np.arange(horizon) % season]
 
 
-def forecast_all(y, horizon, given, methods):
-    """Return the forecasts of one series by all methods, by name, and how long each of them took."""
-    started = time.process_time()
-    ours, found, method = echolearn(y, horizon)
-    forecasts, seconds = {"echolearn": ours}, {"echolearn": time.process_time() - started}
-    for label, seasons in (("", [m for m in [given] if m > 1]), (", season found", found)):
-        for name in methods:
+class Kept:
+    """Forecasts that were made before, in a file; made anew where they are not in it."""
+
+    def __init__(self, part, name):
+        self.path = KEPT / f"{part}-{name}.json"
+        self.entries = json.loads(self.path.read_text()) if self.path.exists() else {}
+
+    def get(self, key, make):
+        """Return the entry of a key: a forecast, its processor time, and what else `make` returns of it."""
+        if key not in self.entries:
             started = time.process_time()
-            one = seasonal_naive if name == "seasonal naive" else lambda *of, kind=name: of_statsforecast(kind, *of)
-            forecasts[name + label] = one(y, horizon, seasons)
-            seconds[name + label] = time.process_time() - started
-        if set(SCUM) <= set(methods):
-            forecasts["SCUM" + label] = np.median([forecasts[name + label] for name in SCUM], axis=0)
-            seconds["SCUM" + label] = sum(seconds[name + label] for name in SCUM)
-    forecasts["naive"], seconds["naive"] = np.full(horizon, y[-1]), 0.0
-    return {"forecasts": {k: list(map(float, f)) for k, f in forecasts.items()}, "seconds": seconds,
-            "seasons": list(map(int, found)), "method": method}  # fmt: skip
+            forecast, facts = make()
+            seconds = time.process_time() - started
+            self.entries[key] = {"forecast": list(map(float, forecast)), "seconds": seconds, **facts}
+            KEPT.mkdir(parents=True, exist_ok=True)
+            results.replace_file(self.path, self.entries)
+        return self.entries[key]
+
+
+def of_rivals(kept, i, known, horizon, seasons, methods):
+    """Return the forecasts of series i by all methods but echolearn, by name."""
+    found = {}
+    for name in methods:
+        one = seasonal_naive if name == "seasonal naive" else partial(of_statsforecast, name)
+        make = partial(lambda one, *of: (one(*of), {}), one, known, horizon, seasons)
+        found[name] = kept.get(f"{name} {seasons} {i}", make)
+    if set(SCUM) <= set(methods):
+        middle = np.median([found[name]["forecast"] for name in SCUM], axis=0)
+        found["SCUM"] = {"forecast": middle, "seconds": sum(found[name]["seconds"] for name in SCUM)}
+    return found
+
+
+@cache
+def own_code():
+    """Return the fingerprint of echolearn's code; it takes seconds."""
+    return protocol.code_fingerprint(["src/echolearn"])[:12]
+
+
+def forecast_all(kept, i, known, horizon, given, methods):
+    """Return the forecasts of series i by all methods, by name."""
+    ours = kept.get(f"echolearn {own_code()} {i}", lambda: echolearn(known, horizon))
+    with_found = of_rivals(kept, i, known, horizon, ours["seasons"], methods)
+    naive = {"forecast": np.full(horizon, known[-1]), "seconds": 0.0}
+    return {
+        "echolearn": ours,
+        **of_rivals(kept, i, known, horizon, given, methods),
+        **{f"{name}, season found": entry for name, entry in with_found.items()},
+        "naive": naive,
+    }
 
 
 def scores(known, truth, forecast, season):
@@ -98,27 +133,30 @@ def scores(known, truth, forecast, season):
 
 def run(path, name, part, how, methods):
     """Return one row per method of a set: means over its series."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    kept = KEPT / f"{part}-{name}.json"
-    found = json.loads(kept.read_text()) if kept.exists() else {}
-    series = read_series(path, name, part, how["every"])
-    if len(found) < len(series):
-        forecast_all(series[0][0][-60:], 3, 4, methods)  # compiles
-    for i, (known, truth) in enumerate(series):
-        if str(i) not in found:
-            found[str(i)] = forecast_all(known, len(truth), how["season"], methods)
-            kept.write_text(json.dumps(found))
+    kept, of_series = Kept(part, name), []
+    given = [m for m in [how["season"]] if m > 1]
+    for i, (known, truth) in enumerate(read_series(path, name, part, how["count"])):
+        found = forecast_all(kept, i, known, len(truth), given, methods)
+        of_series.append(
+            {
+                method: (*scores(known, truth, np.array(entry["forecast"]), how["season"]), entry["seconds"])
+                for method, entry in found.items()
+            }
+        )
     rows = []
-    for method in found["0"]["forecasts"]:
-        of_series = [
-            scores(known, truth, np.array(found[str(i)]["forecasts"][method]), how["season"])
-            for i, (known, truth) in enumerate(series)
-        ]
-        smape, mase = np.mean(of_series, axis=0)
-        seconds = [found[str(i)]["seconds"][method] for i in range(len(series))]
-        rows.append({"set": name, "method": method, "series": len(series), "sMAPE": float(smape), "MASE": float(mase),
-                     "seconds": float(np.mean(seconds)), "slowest": max(seconds)})  # fmt: skip
+    for method in of_series[0]:
+        smape, mase, seconds = np.transpose([one[method] for one in of_series]).tolist()
+        means = {key: float(np.mean(of)) for key, of in (("sMAPE", smape), ("MASE", mase), ("seconds", seconds))}
+        rows.append({"set": name, "method": method, "series": len(of_series), **means, "slowest": max(seconds)})
     return rows
+
+
+def run_rivals(path, name, part, how, methods):
+    """Keep the forecasts of all methods but echolearn with the season given; nothing is scored."""
+    kept, given = Kept(part, name), [m for m in [how["season"]] if m > 1]
+    for i, (known, truth) in enumerate(read_series(path, name, part, how["count"])):
+        of_rivals(kept, i, known, len(truth), given, methods)
+        print(part, name, i, flush=True)
 
 
 def main():
@@ -127,17 +165,21 @@ def main():
     parser.add_argument("--data", required=True, help="series_dev.npz")
     parser.add_argument("--part", choices=("before", "test"), default="test")
     parser.add_argument("--only", help="one set")
+    parser.add_argument("--rivals", action="store_true", help="only keep the forecasts of the others; score nothing")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    record = None
+    frozen, rows, record = settings(), [], None
+    sets = {name: how for name, how in frozen["sets"].items() if options.only in (None, name)}
+    if options.rivals:
+        for name, how in sets.items():
+            run_rivals(options.data, name, options.part, how, frozen["methods"])
+        return
     if options.part == "test":
         record = {"experiment": "competition_forecasts", **protocol.require_frozen("competition_forecasts")}
         record |= {"data_sha256": protocol.file_digest(options.data), "date": results.now()}
         protocol.log_reading(record)
-    frozen, rows = settings(), []
-    for name, how in frozen["sets"].items():
-        if options.only in (None, name):
-            rows += run(options.data, name, options.part, how, frozen["methods"])
+    for name, how in sets.items():
+        rows += run(options.data, name, options.part, how, frozen["methods"])
     for row in rows:
         print("{set:10} {method:36} {series:4} {sMAPE:7.2f} {MASE:7.3f} {seconds:6.2f} s".format(**row))
     if record and not options.only:

@@ -26,6 +26,8 @@ REPRODUCED = (
     ("one label per series", "sequences", "make series UCR=path/to/folder", "sets of the UCR archive", ["sequences"]),
     ("estimators with defaults", "defaults", "make defaults DATA=an4_states.npz", f"{PACKAGED}; {AN4}", ["defaults"]),
     ("forecasts of public series", "../howto/forecasting", "make forecasts", PACKAGED, ["series_forecasts"]),
+    ("forecasts of competitions", "../howto/forecasting", "competition_forecasts --data series_dev.npz",
+     "half of the series of M3 (yearly) and M4 (weekly, hourly)", ["competition_forecasts"]),
     ("chaotic series", "../howto/forecasting", "valid_times", MADE, ["valid_times"]),
     ("Mackey-Glass, Lorenz, NARMA", "../howto/forecasting", "forecasting", MADE, ["forecasting"]),
     ("speed beside other libraries", "performance", "peers", AN4, ["peers_1", "peers_2", "peers_3", "peers_4"]),

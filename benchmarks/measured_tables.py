@@ -162,6 +162,21 @@ def series_forecasts():
     return markdown(heads, cells)
 
 
+@table
+def competition_forecasts():
+    """Return sMAPE and MASE of competition series, by set; rivals with the season given and with those found."""
+    rows = load("competition_forecasts")["rows"]
+    sets = {"m3_yearly": "M3 yearly", "m4_weekly": "M4 weekly", "m4_hourly": "M4 hourly"}
+    found = {(row["set"], row["method"]): row for row in rows}
+    methods = dict.fromkeys(row["method"] for row in rows)
+    cells = [
+        [method, *(f"{found[name, method]['sMAPE']:.2f} / {found[name, method]['MASE']:.3f}" for name in sets)]
+        for method in methods
+    ]
+    heads = [f">{title}, {found[name, 'echolearn']['series']} series" for name, title in sets.items()]
+    return markdown(["sMAPE / MASE", *heads], cells)
+
+
 def _share_and_width(row, level):
     share = row[f"inside {level}"]
     return "–" if share is None else f"{100 * share:.1f} %, {row[f'width {level}']:.1f}"

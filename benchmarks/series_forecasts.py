@@ -10,6 +10,7 @@ results/series_forecasts.json is written.
 """
 
 import argparse
+import hashlib
 import json
 import resource
 import time
@@ -172,6 +173,17 @@ def summary(found):
     return rows
 
 
+def start_record():
+    """Return commit, settings and digest of the test half, whose reading is counted, or refuse."""
+    digest = hashlib.sha256()
+    for series in forecast_series.half("test"):
+        digest.update(series.values.to_numpy(dtype=np.float64).tobytes())
+    record = {"experiment": "series_forecasts", **protocol.require_frozen("series_forecasts")}
+    record |= {"data_sha256": digest.hexdigest(), "date": results.now()}
+    protocol.log_reading(record)
+    return record
+
+
 def main():
     """Run what is left, print the means, and write the test half's figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -180,7 +192,7 @@ def main():
     parser.add_argument("--collect", action="store_true", help="run nothing more: write what has been measured")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    record = protocol.require_frozen("series_forecasts") if options.half == "test" else {}
+    record = start_record() if options.half == "test" else {}
     names = [options.only] if options.only else settings()["methods"]
     kept = {
         method: read_kept(method, options.half) if options.collect else run(method, options.half) for method in names

@@ -21,9 +21,9 @@ from threadpoolctl import threadpool_limits
 import protocol
 import results
 from echolearn import ESNForecaster, Reservoir, datasets
+from echolearn.estimators._nvar import PolynomialFeatures
 from echolearn.exceptions import EchoStateWarning, TrainingWarning
 from echolearn.fitting.parameters import grouped_settings
-from echolearn.forecasting.nvar import PolynomialFeatures
 from echolearn.metrics import valid_time
 from echolearn.readout.orthogonal import OrthogonalFactors
 from echolearn.states import harvest

@@ -5,7 +5,9 @@ import pytest
 
 from echolearn import NVARForecaster
 from echolearn.datasets import lorenz
+from echolearn.estimators._nvar import PolynomialFeatures
 from echolearn.metrics import valid_time
+from reference.toolkit import nvar_features
 
 
 def test_nvar_finds_the_map_it_can_express():
@@ -51,3 +53,13 @@ def test_nvar_explains_what_does_not_fit(how, words):
         NVARForecaster().fit(lorenz(100)).predict(lorenz(9))
     with pytest.raises(ValueError, match="one row of 100 values: one step"):
         NVARForecaster().fit(lorenz(100)[:, 0][None])
+
+
+@pytest.mark.parametrize(("delays", "stride", "degrees"), [(1, 1, (1, 2, 3)), (3, 2, (1, 2)), (2, 4, (1, 3))])
+def test_products_are_those_of_a_slow_version(delays, stride, degrees):
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    features = PolynomialFeatures(2, delays, stride, degrees)
+    expected = nvar_features(X, delays, stride, degrees)
+    found = features.of_series(X)
+    assert found.shape == expected.shape == (30 - (delays - 1) * stride, features.count)
+    np.testing.assert_allclose(found, expected)

@@ -57,3 +57,19 @@ def test_seasons_do_not_depend_on_the_scale(scale):
     rng = np.random.default_rng(2)
     y = 50 + np.tile(5 * rng.normal(size=12), 3) + rng.normal(size=36)
     assert find_seasons(scale * y, (12,)) == find_seasons(y, (12,)) == (12, 1)
+
+
+def test_a_season_that_changes_slowly_is_not_two_seasons():
+    """What it leaves repeats after two days, but better after one: the second day is no season of its own."""
+    t, rng = np.arange(30 * 24), np.random.default_rng(3)
+    day = np.resize(rng.normal(size=24), len(t)) * (1 + t / len(t))
+    assert find_seasons(day + 0.1 * rng.normal(size=len(t))) == (24, 1)
+
+
+def test_a_part_of_the_shape_of_a_season_is_not_a_season():
+    """Three peaks of a day, four hours apart, repeat after four hours by day alone; the day repeats, and the week."""
+    t, rng = np.arange(4 * 168), np.random.default_rng(4)
+    hour, weekday = t % 24, t // 24 % 7
+    peaks = sum(np.exp(-((hour - at) ** 2)) for at in (8, 12, 16)) + 0.5 * (np.abs(hour - 12) < 7)
+    y = peaks * (1 - 0.5 * (weekday > 4)) + 0.05 * rng.normal(size=len(t))
+    assert find_seasons(y) == (24, 168)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb
 from typing import Self
 
 import numpy as np
@@ -10,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.execution.blas import one_blas_thread
-from echolearn.forecasting.nvar import PolynomialFeatures
 from echolearn.forecasting.series import SeriesData, check_steps_ahead
 from echolearn.metrics._forecast_errors import VALID_ERROR, step_errors
 from echolearn.readout.orthogonal import ORTHOGONAL_RIDGES, OrthogonalFactors
@@ -19,6 +22,47 @@ from echolearn.validation import Answers, Array, SequencesLike, check_integer
 MAX_PRODUCTS = 20_000  # more are a slip in most cases
 LOOPS_PER_SERIES = 20  # by which a ridge is chosen
 STEPS_PER_PASS = 50  # of these loops, which end where they leave the series
+
+
+@dataclass(frozen=True)
+class PolynomialFeatures:
+    """All monomials of some degrees of the last `delays` inputs, `stride` steps apart.
+
+    inputs: the number of inputs d; degrees: of the monomials, for example (1, 2). There is no constant among them.
+    """
+
+    inputs: int
+    delays: int
+    stride: int
+    degrees: tuple[int, ...]
+
+    @property
+    def memory(self) -> int:
+        """The number of steps before a step that its features need."""
+        return (self.delays - 1) * self.stride
+
+    @property
+    def count(self) -> int:
+        """The number of features."""
+        n = self.inputs * self.delays
+        return sum(comb(n + degree - 1, degree) for degree in self.degrees)
+
+    def of_series(self, X: Array) -> Array:
+        """Return the features (steps - memory, count) of a series (steps, d), from the first step that has them."""
+        rows = len(X) - self.memory
+        return self.of_windows([X[self.memory - j * self.stride :][:rows] for j in range(self.delays)])
+
+    def of_windows(self, delayed: Sequence[Array]) -> Array:
+        """Return the features (B, count) of B windows: delayed[j] (B, d) are the inputs j strides ago."""
+        L = np.hstack(list(delayed))
+        products = []
+        for degree in self.degrees:
+            factors = np.array(list(combinations_with_replacement(range(L.shape[1]), degree))).T
+            product = L[:, factors[0]]
+            for columns in factors[1:]:
+                product = product * L[:, columns]
+            products.append(product)
+        return np.hstack(products)
 
 
 class NVARForecaster(BaseEstimator):

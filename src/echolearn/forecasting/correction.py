@@ -26,7 +26,6 @@ class Correction:
 
     D: Array
     ridge: float
-    trust: float
     gain: float
     residuals: Array
 
@@ -38,7 +37,7 @@ def fit_correction(X: Array, T: Array, horizon: int, ridges: Array = CORRECTION_
     are shrunk somewhat more, and one decomposition serves all of them.
     """
     n, residuals = len(X), T.copy()
-    none = Correction(np.zeros((X.shape[1] + 1, horizon)), np.inf, 0.0, 0.0, residuals)
+    none = Correction(np.zeros((X.shape[1] + 1, horizon)), np.inf, 0.0, residuals)
     if n < MIN_CORRECTION_ROWS or not len(ridges):
         return none
     before, after, agreement, power = 0.0, np.zeros(len(ridges)), np.zeros(len(ridges)), np.zeros(len(ridges))
@@ -62,7 +61,7 @@ def fit_correction(X: Array, T: Array, horizon: int, ridges: Array = CORRECTION_
     for rows, P in guesses:
         residuals[rows] -= trust * P[best]
     (D,) = solve([X], [T], ridges[best : best + 1])
-    return Correction(trust * D, float(ridges[best]), trust, gain, residuals)
+    return Correction(trust * D, float(ridges[best]), gain, residuals)
 
 
 def solve(X: Sequence[Array], T: Sequence[Array], ridges: Array) -> list[Array]:

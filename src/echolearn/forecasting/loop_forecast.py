@@ -204,7 +204,12 @@ def fit_loop_forecast(
             f"a series has {shortest} steps; washout={settings.washout} and learning one step from another need at "
             f"least {least}. Give longer series, or a smaller washout."
         )
-    check_one_scale(data)
+    if not have_one_scale(data.Y):
+        raise ValueError(
+            "the series of the list differ in scale: the network of a closed loop learns one system in one unit. "
+            "Divide each series by its own scale, fit one forecaster to each, or use method='direct', which has one "
+            "model per series."
+        )
     ring = ring_of(params["neighbourhood"], data)
     request = FitRequest(
         owner=owner,
@@ -222,16 +227,6 @@ def fit_loop_forecast(
     else:
         fitted = fit_network(request)
     return _loop_forecast(data, ring, fitted), fitted
-
-
-def check_one_scale(data: SeriesData) -> None:
-    """Refuse series of different scales: one network follows one system, whose series have one unit."""
-    if not have_one_scale(data.Y):
-        raise ValueError(
-            "the series of the list differ in scale: the network of a closed loop learns one system in one unit. "
-            "Divide each series by its own scale, fit one forecaster to each, or use method='direct', which has one "
-            "model per series."
-        )
 
 
 def have_one_scale(series: list[Array]) -> bool:

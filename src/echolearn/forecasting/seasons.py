@@ -13,6 +13,7 @@ MIN_STANDARD_ERRORS = 1.645  # standard errors that the autocorrelation at a sea
 MIN_PEAK_CORRELATION = 0.3  # the autocorrelation that shows a season which nothing suggests,
 MIN_PEAK_STANDARD_ERRORS = 3.0  # in short series: many lags are looked at
 MIN_PEAK_RISE = 0.3  # and how far it rises from the valley before it
+MIN_SHORTER_SHARE = 0.5  # of the autocorrelation of a season, which a shorter one within it has at all its multiples
 MAX_SEASON_STEPS = 400  # the longest season that is looked for in values alone
 MAX_FEW_SEASONS = 8  # up to which a season may have too few repetitions for the correlation at one lag
 MIN_ROTATIONS = 100  # ways to turn seasons against each other, without which repetition and chance look alike
@@ -24,21 +25,38 @@ ROUNDING_SHARE = 1e-9  # of the largest value, below which what is left of a ser
 def find_seasons(y: Array, usual: Sequence[int] = ()) -> tuple[int, int]:
     """Return up to two seasons of a series, 1 for none; usual: seasons that its calendar suggests, in their order.
 
-    The second season is looked for in what the first one leaves, among its multiples if no calendar suggests one.
+    The second season is looked for in what the first one leaves, among its multiples if no calendar suggests one. There
+    a multiple must repeat better than all shorter ones: a season that changes slowly leaves what repeats at each of
+    them. A shorter season within the one found comes first if it is most of it, not if it is a part of its shape.
     """
     y = filled(y)
     y = y / (np.abs(y).max(initial=0.0) or 1.0)  # squares of very large or small values would be lost
     first = next((m for m in usual if is_seasonal(y, m)), 1)
     if first == 1:
-        first = _highest_peak(y, lambda lags: lags > 1)
-        shorter = _highest_peak(y, lambda lags: (lags < first) & (first % lags == 0))
+        first = _highest_peak(y, lambda lags, r: lags > 1)
+        shorter = _highest_peak(y, lambda lags, r: _within(r, first)[lags] > MIN_SHORTER_SHARE * r[first - 1])
         if first == 1 or shorter > 1:
             return shorter, first
     rest = y - np.resize(seasonal_effects(y, first), len(y))
     longer = [m for m in usual if m > first and len(y) >= 3 * m]
     return first, next((m for m in longer if is_seasonal(rest, m)), 0) or _highest_peak(
-        rest, lambda lags: (lags > first) & (lags % first == 0)
+        rest, lambda lags, r: (lags > first) & (r[lags - 1] > _best_shorter(r, first)[lags])
     )
+
+
+def _within(r: Array, m: int) -> Array:
+    """Return, by lag, the mean autocorrelation at its multiples below m; minus infinity where it does not divide m."""
+    divides = [lag for lag in range(2, m) if m % lag == 0]
+    means = np.full(len(r) + 1, -np.inf)
+    means[divides] = [r[lag - 1 : m - 1 : lag].mean() for lag in divides]
+    return means
+
+
+def _best_shorter(r: Array, m: int) -> Array:
+    """Return, by lag, the highest autocorrelation at shorter multiples of m; infinite where a lag is no multiple."""
+    best = np.full(len(r) + 1, np.inf)
+    best[2 * m :: m] = np.maximum.accumulate(r[m - 1 :: m])[:-1]
+    return best
 
 
 def is_seasonal(y: Array, m: int) -> bool:
@@ -87,10 +105,11 @@ def _repeats(rest: Array, m: int, y: Array) -> bool:
     return bool(alike.sum() < MAX_CHANCE * ROTATIONS)
 
 
-def _highest_peak(y: Array, among: Callable[[Array], Array]) -> int:
+def _highest_peak(y: Array, among: Callable[[Array, Array], Array]) -> int:
     """Return the lag of the first of the highest peaks of the autocorrelation, if it is beyond chance, else 1.
 
-    Of what is left about a line or, if that has none, of the differences; among: which lags are looked at.
+    Of what is left about a line or, if that has none, of the differences; among: which lags are looked at, by lags and
+    autocorrelations.
     """
     n, most = len(y), min(MAX_SEASON_STEPS, len(y) // 3)
     if most < 4:
@@ -99,7 +118,7 @@ def _highest_peak(y: Array, among: Callable[[Array], Array]) -> int:
     for rest in (y - t * (t @ (y - y.mean())) / (t @ t), np.diff(y)):
         r = autocorrelation(rest, most)
         lags = np.arange(2, most)  # r[lag - 1]
-        peaks = lags[(r[lags - 1] > r[lags - 2]) & (r[lags - 1] >= r[lags]) & among(lags)]
+        peaks = lags[(r[lags - 1] > r[lags - 2]) & (r[lags - 1] >= r[lags]) & among(lags, r)]
         height, valley = r[peaks - 1], np.minimum.accumulate(r)[peaks - 1]
         least = max(MIN_PEAK_CORRELATION, MIN_PEAK_STANDARD_ERRORS / np.sqrt(n))
         peaks = peaks[(height > least) & (height - valley > MIN_PEAK_RISE)]

@@ -151,7 +151,13 @@ class SeriesData:
                 f"series has one row of {opened.X[0].shape[1]} values: one step. Time runs down the rows; expected an "
                 "array of shape (steps,) or (steps, dims). Pass series.T."
             )
-        mean, scale = mean_and_scale(_without_gaps(opened.X), "series")
+        values = np.concatenate(opened.X)
+        gaps_at = np.isnan(values)
+        if gaps_at.all(axis=0).any():
+            raise ValueError("series: a column has no value at all, only gaps. Leave it out.")
+        if gaps_at.any():
+            values = np.where(gaps_at, np.nanmean(values, axis=0), values)
+        mean, scale = mean_and_scale(values, "series")
         if one_scale:
             middle = mean.mean()
             scale = np.full_like(scale, np.sqrt((scale**2 + (mean - middle) ** 2).mean()))
@@ -190,17 +196,6 @@ def frame_columns(table: SequencesLike) -> list[str] | None:
     """Return the names of the columns of a data frame, or of the first one in a list; None for all else."""
     first = table[0] if isinstance(table, (list, tuple)) and len(table) else table
     return column_names(first) if getattr(first, "ndim", 0) == 2 else None
-
-
-def _without_gaps(series: Sequence[Array]) -> Array:
-    """Return the values of all series (n, dims), gaps filled with the mean of their column."""
-    table = np.concatenate(series)
-    gaps = np.isnan(table)
-    if not gaps.any():
-        return table
-    if gaps.all(axis=0).any():
-        raise ValueError("series: a column has no value at all, only gaps. Leave it out.")
-    return np.where(gaps, np.nanmean(table, axis=0), table)
 
 
 def _is_list(series: object) -> bool:

@@ -171,7 +171,9 @@ def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> 
     stride = max(1, (n - skip) * ahead // MAX_ERRORS_PER_SEARCH)
     start = start_of(z, kind.trend, m1, m2)
     spread = float(np.nanmean(np.diff(filled(z)) ** 2)) or 1.0
-    most = largest_learned_error(z)
+    changes = np.abs(np.diff(z))
+    changes = changes[changes > 0]  # unknown ones are not
+    most = MAX_LEARNED_CHANGES * float(np.median(changes)) if len(changes) else float(np.finfo(float).max)
 
     def error(x: Array) -> float:
         mse = mean_squared_error(z, _parameters(names, x, (most, start[1])), *start, ahead, skip, stride)
@@ -181,13 +183,6 @@ def fit_member(y: Array, kind: Kind, seasons: tuple[int, int], horizon: int) -> 
     starts = [np.array([alpha, *(START_LOGITS[name] for name in names[1:])]) for alpha in ALPHA_LOGITS]
     minima = [minimize(error, x, method="Nelder-Mead", options=options) for x in starts]
     return _parameters(names, np.asarray(min(minima, key=lambda r: float(r.fun)).x), (most, start[1]))
-
-
-def largest_learned_error(z: Array) -> float:
-    """Return the largest error that trend and seasons learn from: some typical changes from step to step."""
-    change = np.abs(np.diff(z))
-    changes = change[change > 0]  # unknown ones are not
-    return MAX_LEARNED_CHANGES * float(np.median(changes)) if len(changes) else float(np.finfo(float).max)
 
 
 def _parameters(names: list[str], x: Array, given: tuple[float, float]) -> Array:
