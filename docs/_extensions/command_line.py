@@ -56,7 +56,6 @@ $ echolearn info model.safetensors
 PAGES = {  # a page on which each command is used
     "align": "evidence/table1",
     "evaluate": "howto/csv_labels",
-    "explore": "howto/browser",
     "export": "howto/export",
     "forecast": "howto/forecasting",
     "info": "howto/speech",

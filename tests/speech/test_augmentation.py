@@ -12,7 +12,6 @@ from echolearn.speech import (
     usual_deviations,
     vocal_tract_warps,
     warp_matrix,
-    warped_copies,
     with_context,
     with_differences,
 )
@@ -76,39 +75,7 @@ def test_the_upper_end_stays_and_the_order_of_frequencies_too() -> None:
         np.testing.assert_allclose(g[f < 5000], factor * f[f < 5000])
 
 
-def test_copies_are_drawn_anew_for_each_utterance_and_are_the_same_for_the_same_generator() -> None:
-    utterance = np.random.default_rng(0).standard_normal((40, 13)).astype(np.float32)
-    kept = utterance.copy()
-    first = warped_copies([utterance] * 3, 2, 0.1, np.random.default_rng(1))
-    again = warped_copies([utterance] * 3, 2, 0.1, np.random.default_rng(1))
-    assert len(first) == 6
-    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
-    assert len({a.tobytes() for a in first}) == 6
-    np.testing.assert_array_equal(utterance, kept)
-    np.testing.assert_allclose(first[0][:, 0], utterance[:, 0], rtol=1e-6)
-
-
-def test_factors_of_copies_fill_the_spread_and_stay_within() -> None:
-    """A single cepstrum c_1 = 1 tells by which factor it was warped."""
-    one = np.zeros((1, 13), np.float32)
-    one[0, 1] = 1
-    seen = np.array([c[0, 2] for c in warped_copies([one] * 500, 1, 0.2, np.random.default_rng(0), lifter=0)])
-    ends = sorted(warp_matrix(f, lifter=0)[2, 1] for f in (1 / 1.2, 1.2))
-    assert ends[0] - 1e-6 <= seen.min() < ends[0] + 0.02
-    assert ends[1] - 0.02 < seen.max() <= ends[1] + 1e-6
-
-
-def test_no_copies_and_no_spread() -> None:
-    utterance = np.random.default_rng(0).standard_normal((5, 13)).astype(np.float32)
-    rng = np.random.default_rng(0)
-    assert warped_copies([utterance], 0, 0.1, rng) == []
-    np.testing.assert_allclose(warped_copies([utterance], 1, 0.0, rng)[0], utterance, atol=1e-5)
-    with pytest.raises(ValueError, match="copies is -1"):
-        warped_copies([utterance], -1, 0.1, rng)
-    with pytest.raises(ValueError, match=r"spread is -0\.1"):
-        warped_copies([utterance], 1, -0.1, rng)
-    with pytest.raises(ValueError, match="same number in all"):
-        warped_copies([utterance, utterance[:, :5]], 1, 0.1, rng)
+def test_factors_and_bands_that_cannot_be_are_refused() -> None:
     with pytest.raises(ValueError, match="factor is 0"):
         warp_matrix(0)
     with pytest.raises(ValueError, match="empty"):

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         usual_deviations,
         vocal_tract_warps,
         warp_matrix,
-        warped_copies,
     )
     from echolearn.speech._corpus import Corpus, open_corpus
     from echolearn.speech._features import mfcc, normalised, with_context, with_differences
@@ -44,7 +43,6 @@ __all__ = [
     "usual_deviations",
     "vocal_tract_warps",
     "warp_matrix",
-    "warped_copies",
     "with_context",
     "with_differences",
     "write_mlf",
@@ -62,7 +60,6 @@ __getattr__, __dir__ = names_at_first_use(
             "usual_deviations",
             "vocal_tract_warps",
             "warp_matrix",
-            "warped_copies",
         ),
         "_corpus": ("Corpus", "open_corpus"),
         "_features": ("mfcc", "normalised", "with_context", "with_differences"),

@@ -102,65 +102,6 @@ def warp_matrix(
     return np.asarray(A * scale[:, None] / scale)
 
 
-def warped_copies(
-    cepstra: Sequence[Frames],
-    copies: int,
-    spread: float,
-    rng: np.random.Generator,
-    *,
-    low: float = LOWEST_HZ,
-    high: float = RATE_HZ / 2,
-    lifter: float = LIFTER,
-) -> list[Frames]:
-    """Return copies of utterances, each warped by a random factor of its own.
-
-    Parameters
-    ----------
-    cepstra : sequence of array of shape (n_frames, n_cepstra)
-        Cepstra of each utterance, before differences, normalisation and context.
-    copies : int
-        Number of copies of each utterance. Two or three help a network that has fewer errors on its training speakers
-        than on others; more take time and add little.
-    spread : float
-        The factor is drawn evenly, in logarithm, between ``1 / (1 + spread)`` and ``1 + spread``. 0.15 is
-        slightly more than the differences between adult speakers.
-    rng : numpy.random.Generator
-        The source of the factors: the same generator gives the same copies.
-    low, high, lifter : float
-        As in `warp_matrix`.
-
-    Returns
-    -------
-    list of array of shape (n_frames, n_cepstra), float32
-        One warped copy of every utterance, in their order, then the next copy of every utterance, and so on, without
-        the originals. The labels of the copies are those of the utterances, repeated `copies` times.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> utterances = [rng.standard_normal((30, 13)), rng.standard_normal((20, 13))]
-    >>> [len(c) for c in warped_copies(utterances, 2, 0.1, rng)]
-    [30, 20, 30, 20]
-    """
-    if copies < 0:
-        raise ValueError(f"copies is {copies}, expected 0 or more")
-    if not 0 <= spread < np.inf:
-        raise ValueError(f"spread is {spread}, expected 0 or more, such as 0.1")
-    widths = {c.shape[1] for c in cepstra}
-    if len(widths) > 1:
-        raise ValueError(f"utterances have {sorted(widths)} cepstra per frame; expected the same number in all")
-    factors = (1 + spread) ** np.linspace(-1, 1, FACTOR_STEPS)
-    drawn = rng.integers(FACTOR_STEPS, size=(copies, len(cepstra)))
-    width = widths.pop() if widths else CEPSTRA
-    matrices = {
-        k: warp_matrix(factors[k], cepstra=width, low=low, high=high, lifter=lifter).T.astype(np.float32)
-        for k in np.unique(drawn).tolist()
-    }
-    return [
-        np.asarray(c, np.float32) @ matrices[k] for row in drawn for c, k in zip(cepstra, row.tolist(), strict=True)
-    ]
-
-
 def vocal_tract_warps(
     spread: float,
     deviations: ArrayLike,
