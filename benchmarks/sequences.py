@@ -3,6 +3,7 @@
     .venv-series/bin/python benchmarks/sequences.py FOLDER --train 5         folds of the training parts, ours alone
     .venv-series/bin/python benchmarks/sequences.py FOLDER                   the test parts, all methods
     .venv-series/bin/python benchmarks/sequences.py FOLDER --seeds 10 --sets NAME ...     seeds of each method
+    .venv-series/bin/python benchmarks/sequences.py FOLDER --early --sets NAME ...        answers from the first steps
     .venv-series/bin/python benchmarks/sequences.py FOLDER --summary         figures of what is in the result file
 
 FOLDER has one file NAME.npz per data set, as of the UCR archive: X_train and X_test (series, steps), y_train and y_test
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata, studentized_range
 from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
 
 import measure
 import protocol
@@ -40,6 +42,9 @@ OURS = "SeriesClassifier()"
 MIN_PROBABILITY = 1e-6  # in the log loss: classifiers that answer 0 and 1 would have an infinite one
 Row = dict[str, Any]
 MEASURES = ("error", "log_loss", "brier", "cpu_seconds", "extra_mb")
+EARLY_SHARES = (0.25, 0.5, 0.75, 1.0)  # of the steps, after which early answers are scored
+STOP_WHEN = 0.9  # the probability at which ours decides
+MIN_ROCKET_STEPS = 9  # shorter prefixes are padded with zeros for MiniRocket
 PICTURE = ROOT / "docs" / "images" / "sequence_ranks.svg"
 
 
@@ -152,6 +157,110 @@ def measure_seeds(paths: list[Path], methods: list[str], count: int) -> None:
             with protocol.updated(results.FOLDER / f"{NAME}.json") as content:
                 content["seeds"] = [*content.get("seeds", []), about | found | {"commit": record["commit"]}]
             print(f"{path.stem:32} {method:20} seed {seed} error {found['error']:.4g}", flush=True)
+
+
+def early_ours(train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray], ends: list[int]) -> list[Row]:
+    """Return the figures of ours after each of so many steps, then those of its own decisions."""
+    X, X_new, y_new = given(OURS, train[0]), given(OURS, test[0]), test[1]
+    model = SeriesClassifier().fit(X, train[1])
+    stream = model.stream(training=(X, train[1]), stop_when=STOP_WHEN)
+    P, earliness = np.empty((len(ends) + 1, len(X_new), len(model.classes_))), np.ones(len(X_new))
+    for i, x in enumerate(X_new):
+        stream.reset()
+        decided = False
+        for steps, frame in enumerate(x, 1):
+            now = stream.step(frame)
+            if steps in ends:
+                P[ends.index(steps), i] = now
+            if stream.decided and not decided:
+                decided, P[-1, i], earliness[i] = True, now, steps / len(x)
+    found = [scores(model.classes_, some, y_new) for some in P]
+    found[-1]["earliness"] = float(earliness.mean())
+    return found
+
+
+def early_rival(model: Any, train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray], n: int) -> Row:
+    """Return the figures of a classifier of series (n_series, n_steps) that is fitted to their first n steps."""
+    model.fit(train[0][:, :n], train[1])
+    return scores(model.classes_, model.predict_proba(test[0][:, :n]), test[1])
+
+
+class PaddedRocket:
+    """MiniRocket for rows of numbers."""
+
+    def __init__(self) -> None:
+        self.model = METHODS["MiniRocket"](0)
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        self.model.fit(self._padded(X), y)
+        self.classes_ = self.model.classes_
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.model.predict_proba(self._padded(X)))
+
+    def _padded(self, X: np.ndarray) -> np.ndarray:
+        return np.pad(X, ((0, 0), (0, max(0, MIN_ROCKET_STEPS - X.shape[1]))))[:, None]
+
+
+EARLY_RIVALS: dict[str, Callable[[], Any]] = {"1-NN": lambda: KNeighborsClassifier(1), "MiniRocket": PaddedRocket}
+
+
+def measure_early(paths: list[Path]) -> None:
+    """Add figures of early answers to the result file, under "early"; sets that it has are not run again."""
+    code, record = protocol.code_fingerprint(["src/echolearn"]), protocol.require_frozen(NAME)
+    digest = hashlib.sha256("".join(protocol.file_digest(path) for path in sorted(paths)).encode()).hexdigest()
+    protocol.log_reading({"experiment": NAME, **record, "data_sha256": digest, "date": results.now()})
+    for path in paths:
+        if any(row["work"] == path.stem and row["code"] == code for row in load(NAME).get("early", [])):
+            continue
+        train, test = read(path, "train"), read(path, "test")
+        ends = [int(np.ceil(share * train[0].shape[1])) for share in EARLY_SHARES]
+        found = [
+            (OURS, share, row) for share, row in zip((*EARLY_SHARES, 0), early_ours(train, test, ends), strict=True)
+        ]
+        for name, make in EARLY_RIVALS.items():
+            some = [early_rival(make(), train, test, n) for n in ends]
+            found += [(name, share, row) for share, row in zip(EARLY_SHARES, some, strict=True)]
+        about = {"work": path.stem, "code": code, "commit": record["commit"]}
+        with protocol.updated(results.FOLDER / f"{NAME}.json") as content:
+            kept = [row for row in content.get("early", []) if row["work"] != path.stem]
+            content["early"] = kept + [about | {"method": m, "share": share} | row for m, share, row in found]
+        print(f"{path.stem:32}", *(f"{m} {share:g} error {row['error']:.4g}" for m, share, row in found), flush=True)
+
+
+def early_figures(measure_name: str, method: str, share: float) -> np.ndarray:
+    """Return a figure of early answers (sets,), in the order of the sets; share 0: of ours at its own decisions."""
+    rows = [r for r in load(NAME).get("early", []) if (r["method"], r["share"]) == (method, share)]
+    return np.array([row[measure_name] for row in sorted(rows, key=lambda row: row["work"])])
+
+
+@table
+def sequences_early() -> str:
+    """Return mean errors and log losses after shares of the steps, and ours beside the better rival of each set."""
+    cells = []
+    for share in EARLY_SHARES:
+        errors = np.array([early_figures("error", method, share) for method in (OURS, *EARLY_RIVALS)])
+        difference = (errors[0] - errors[1:].min(axis=0)).round(9)
+        counts = "/".join(str(int(some.sum())) for some in (difference < 0, difference == 0, difference > 0))
+        losses = [early_figures("log_loss", method, share).mean() for method in (OURS, *EARLY_RIVALS)]
+        means = [f"{some.mean():.2f}" for some in errors] + [counts] + [f"{loss:.3f}" for loss in losses]
+        cells.append([f"{share:.0%}", errors.shape[1], *means])
+    columns = [f">{what}, {who}" for what in ("error %", "log loss") for who in ("ours", *EARLY_RIVALS)]
+    columns.insert(3, ">wins/ties/losses against the better of both")
+    return markdown(["steps", ">sets", *columns], cells)
+
+
+@table
+def sequences_decisions() -> str:
+    """Return the errors and the earliness of ours at its own decisions, set by set."""
+    works = sorted({row["work"] for row in load(NAME).get("early", [])})
+    figures = [early_figures("earliness", OURS, 0), early_figures("error", OURS, 0), early_figures("error", OURS, 1.0)]
+    columns = np.array([np.append(values, values.mean()) for values in figures])
+    cells = [
+        [work, f"{100 * earliness:.0f}", f"{error:.2f}", f"{end:.2f}"]
+        for work, (earliness, error, end) in zip([*works, "mean"], columns.T, strict=True)
+    ]
+    return markdown(["", ">earliness, % of the steps", ">error %, decided early", ">error %, at the end"], cells)
 
 
 def known(work: str, method: str, code: str) -> bool:
@@ -279,6 +388,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), help="methods to run")
     parser.add_argument("--train", type=int, metavar="FOLDS", help="try ours on folds of the training parts instead")
     parser.add_argument("--seeds", type=int, metavar="COUNT", help="run so many seeds of each method")
+    parser.add_argument("--early", action="store_true", help="score answers from the first steps; series of one length")
     parser.add_argument("--summary", action="store_true", help="print and draw what the result file has; run nothing")
     options = parser.parse_args()
     if os.environ.get("OMP_NUM_THREADS") != "1":  # which numerical libraries read when they are imported
@@ -292,7 +402,9 @@ def main() -> None:
             if row is not None:
                 print(f"{path.stem:32}", *(f"{name} {row[name]:.4g}" for name in MEASURES), flush=True)
         return
-    if options.seeds:
+    if options.early:
+        measure_early(paths)
+    elif options.seeds:
         measure_seeds(paths, options.methods, options.seeds)
     elif not options.summary:
         measure_all(paths, options.methods)

@@ -13,12 +13,14 @@ from echolearn import runtime
 from echolearn.estimators._base import SequenceEstimator, store_parameters
 from echolearn.estimators._classifier import LabelEstimator, label_encoding
 from echolearn.estimators._regressor import RULE, ValueEstimator
+from echolearn.fitting.codecs import LabelSetCodec
 from echolearn.fitting.data import ClassWeight
-from echolearn.fitting.fit import fit_series, open_by_rules
+from echolearn.fitting.fit import fit_series, open_by_rules, prefixes_of
 from echolearn.fitting.parameters import Parameters
 from echolearn.fitting.settings import SERIES_RULES
 from echolearn.persistence.save import plan_of
-from echolearn.validation import Answers, SequencesLike
+from echolearn.streams._series import EarlyStream, check_stop_when
+from echolearn.validation import Answers, SequencesLike, check_pair
 
 
 class SeriesEstimator(SequenceEstimator):
@@ -231,6 +233,48 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
             Positive values stand for the second of two classes, or for labels that hold.
         """
         return self._decisions(X, lengths)
+
+    def stream(
+        self, *, training: object = None, stop_when: float | Mapping[str, float] | None = None
+    ) -> runtime.Stream | EarlyStream:
+        """Return the network as a stream, which answers after every frame for the series up to this frame.
+
+        Without `training`, the answer is `predict_proba` of the series so far as if it were whole. With it, the stream
+        answers early for the whole series: readouts are fitted to the first steps of the training series at 20 lengths,
+        and their probabilities are calibrated on series left out (docs/howto/classification.md).
+
+        Parameters
+        ----------
+        training : (X, y), default=None
+            The series and labels of the fit. Their readouts take several times as long as the fit; one stream serves
+            any number of series, one after another.
+        stop_when : float or {"cost_per_step": float}, default=None
+            When to decide, with `training`. A number: as soon as the most likely class has this probability. A cost of
+            each further step, where that of an error is 1: the probability for which errors and steps together cost
+            least on training series left out.
+
+        Returns
+        -------
+        Stream
+            A stream at the start of a series: `step` of a frame (n_features,) returns probabilities, `predict` the
+            label; `reset` begins another series. With `training`, `decided` says after a frame whether to stop.
+        """
+        if training is None:
+            if stop_when is not None:
+                raise ValueError(
+                    "stop_when= needs training=(X, y): other probabilities are too sure early in a series."
+                )
+            return super().stream()
+        check_is_fitted(self)
+        if stop_when is not None:
+            check_stop_when(stop_when)
+        if isinstance(self.codec_, LabelSetCodec):
+            raise ValueError("training= needs one label per series; this classifier was fitted to rows of labels.")
+        X, y = check_pair("training", training)
+        given, rule = self._open(X, None), self._rule()
+        targets = rule.open(y, given, None)
+        prefixes = prefixes_of(self.model_, given, targets, rule.class_weights(self.codec_, self.classes_, targets))
+        return EarlyStream(plan_of(self.model_), prefixes, stop_when)
 
     def score(
         self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None, sample_weight: object = None

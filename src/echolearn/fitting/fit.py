@@ -31,7 +31,7 @@ from echolearn.fitting.model import FittedModel, end_of_training
 from echolearn.fitting.parameters import Parameters, flat_settings
 from echolearn.fitting.settings import NetworkSettings, check_beside_reservoir
 from echolearn.fitting.stages import Callback, FitRequest, fit_network
-from echolearn.fitting.summaries import fit_summary
+from echolearn.fitting.summaries import Prefixes, fit_prefixes, fit_summary
 from echolearn.readout.deep_network import DeepNetwork, feature_statistics
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import solve
@@ -122,6 +122,15 @@ def fit_series(estimator: BaseEstimator, data: FitData, codec: TargetCodec, weig
     inputs, train = encoded(data, codec, weighing, params)
     model = fitted_model(estimator, data, codec, inputs, network=fit_summary(train, params))
     return replace(model, codec=calibrated(codec, model, data)) if isinstance(codec, LabelSetCodec) else model
+
+
+def prefixes_of(model: FittedModel, given: Sequences, targets: OpenedTargets, class_weights: Array | None) -> Prefixes:
+    """Return readouts of the prefixes of training series, for a model of one label per series."""
+    check_kind(targets, per_step=False, name="training")
+    check_long_enough(given, model.single.view.washout)
+    inputs = model.inputs.dataset(given.X, per_step=False, dtype=model.dtype)
+    data = targets.dataset(inputs.X, model.codec, model.dtype, class_weights)
+    return fit_prefixes(model.single, data, model.settings)
 
 
 def encoded(data: FitData, codec: TargetCodec, weighing: Weighing, params: Parameters) -> tuple[InputCodec, Dataset]:

@@ -8,7 +8,7 @@ Nothing is chosen but the ridges. Only the training data decide.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import cast
@@ -19,9 +19,10 @@ from scipy.linalg import cho_factor, cho_solve
 from echolearn.display.progress import show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.parameters import Parameters
+from echolearn.modelfile.schema import SETS_OF_UNITS
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import Columns, LeftOut, solve_dual, temperature
-from echolearn.readout.summary import Summary, delayed, differences, rows_of, thresholds_of
+from echolearn.readout.summary import Summary, both, delayed, differences, rows_of, thresholds_of
 from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
 from echolearn.reservoir._detectors import draw_change_detectors, draw_level_detectors, tap_delays
@@ -42,45 +43,104 @@ MAX_ROWS_PER_SUM = 512  # sequences whose rows exist at once while sums are adde
 # To choose from, in units of the number of sequences times the number of columns. Smaller ones hardly change the errors
 # of sequences left out, but carry rounding errors of states into the outputs
 RIDGE_SHARES = np.logspace(-5, 0, 11)
+PREFIX_LENGTHS = 20  # for which early answers have readouts
 ERROR_POWER = 8  # a set of units counts in proportion to its error left out to the power of -8
 
 
 @dataclass(frozen=True, eq=False)
 class Detectors:
-    """A set of units with the summary of its states; of_differences: whether it reads the first differences."""
+    """A set of units with the summary of its states; seen: from a series to what it reads, such as `differences`."""
 
-    of_differences: bool
+    seen: Callable[[Array], Array]
     reservoir: Reservoir
     summary: Summary
 
     def rows(self, data: Dataset, washout: int) -> Array:
         """Return the rows (n, M) of sequences."""
-        return rows_of(data, self.summary, self.reservoir, washout, differences if self.of_differences else np.asarray)
+        return rows_of(data, self.summary, self.reservoir, washout, self.seen)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The readouts of sets of units as one: U (M + 1, n_out), with the error, share and ridge of each set.
+
+    outputs (n, n_out): what each series that chose is given by the readouts of all others.
+    """
+
+    U: Array
+    errors: Sequence[float]
+    shares: Array
+    ridges: Sequence[float]
+    outputs: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Prefixes:
+    """Readouts of series of which only the first steps are known: one U (M + 1, n_out) for each of lengths (K,).
+
+    outputs (K, n, n_out): of n training series, each left out. steps (n,): their lengths; labels (n,); w (n,).
+    """
+
+    lengths: Array
+    readouts: Sequence[Array]
+    outputs: Array
+    steps: Array
+    labels: Array
+    w: Array
 
 
 def fit_summary(everything: Dataset, params: Parameters) -> Network:
     """Fit a network to one target per sequence. params: those of a `SeriesClassifier` or `SeriesRegressor`."""
-    softmax = params.get("readout") == "softmax" and everything.classes is not None  # rows of labels have values
-    weights = np.asarray(everything.target_weights(0), np.float64)
-    there = np.flatnonzero(weights > 0)
-    data, w = everything.subset(there), weights[there]
     rng_units, rng_sample = np.random.default_rng(params["random_state"]).spawn(2)
-    choosing = np.sort(rng_sample.permutation(len(w))[:MAX_CHOOSING_SEQUENCES])
+    data, w, choosing = _known(everything, rng_sample)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         few = data.subset(choosing)
         sets = draw_units(few, _sample(few, rng_sample), params["hidden_units"], rng_units)
-        solved = [_solve(one, data, w, choosing, params) for one in sets]
-    fits, readouts, ridges = zip(*solved, strict=True)
-    shares = shares_of([fit.error for fit in fits])
-    reservoir, summary = _joined(sets, shares)
-    U = _averaged(readouts, shares, summary.statistics)
-    errors = ", ".join(f"{fit.error:.4f}" for fit in fits)
+        fitted = _fit_readouts(sets, data, w, choosing, params)
+    reservoir, summary = _joined(sets, fitted.shares)
+    errors = ", ".join(f"{error:.4f}" for error in fitted.errors)
     show_if_verbose(params["verbose"], f"{summary}; leave-one-out errors {errors}")
-    if softmax:
-        outputs = np.einsum("k,kno->no", shares, [fit.outputs for fit in fits])
-        U = U * temperature(outputs, np.array([int(data.y[i]) for i in choosing]), w[choosing])
     view = ReadoutView(params["washout"], False, summary=summary)
-    return Network(reservoir, Readout(U, softmax, float(shares @ ridges)), view)
+    return Network(reservoir, Readout(fitted.U, _softmax(data, params), float(fitted.shares @ fitted.ridges)), view)
+
+
+def fit_prefixes(network: Network, everything: Dataset, params: Parameters) -> Prefixes:
+    """Fit further readouts of the units of a network of whole series to prefixes; a shorter series counts as it is."""
+    data, w, choosing = _known(everything, np.random.default_rng(params["random_state"]).spawn(2)[1])
+    longest, sets = int(data.lengths.max()), _sets_of(network)
+    lengths = np.unique(np.ceil(np.linspace(params["washout"], longest, PREFIX_LENGTHS + 1)[1:]).astype(int))
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        cut = (replace(data, X=[x[:steps] for x in data.X]) for steps in lengths)
+        fitted = [_fit_readouts(sets, prefixes, w, choosing, params) for prefixes in cut]
+    few = data.subset(choosing)
+    outputs, labels = np.stack([one.outputs for one in fitted]), np.array([int(y) for y in few.y])
+    return Prefixes(lengths, [one.U for one in fitted], outputs, few.lengths, labels, w[choosing])
+
+
+def _known(everything: Dataset, rng: np.random.Generator) -> tuple[Dataset, Array, Array]:
+    """Return the sequences that have a target, what each counts, and which of them choose ridges and shares."""
+    weights = np.asarray(everything.target_weights(0), np.float64)
+    there = np.flatnonzero(weights > 0)
+    return everything.subset(there), weights[there], np.sort(rng.permutation(len(there))[:MAX_CHOOSING_SEQUENCES])
+
+
+def _softmax(data: Dataset, params: Parameters) -> bool:
+    """Return whether outputs are logits; rows of labels have values."""
+    return params.get("readout") == "softmax" and data.classes is not None
+
+
+def _fit_readouts(sets: Sequence[Detectors], data: Dataset, w: Array, choosing: Array, params: Parameters) -> Fitted:
+    """Fit the readout of each set of units, and average them."""
+    solved = [_solve(one, data, w, choosing, params) for one in sets]
+    fits, readouts, ridges = zip(*solved, strict=True)
+    errors = [fit.error for fit in fits]
+    shares = shares_of(errors)
+    U = _averaged(readouts, shares, sets[0].summary.statistics)
+    outputs = np.einsum("k,kno->no", shares, [fit.outputs for fit in fits])
+    if _softmax(data, params):
+        factor = temperature(outputs, np.array([int(data.y[i]) for i in choosing]), w[choosing])
+        U, outputs = U * factor, outputs * factor
+    return Fitted(U, errors, shares, ridges, outputs)
 
 
 def _solve(
@@ -125,14 +185,14 @@ def draw_units(data: Dataset, sample: list[Array], N: int, rng: np.random.Genera
     """Return the sets of units, in the order of `modelfile.schema.SETS_OF_UNITS`."""
     steps = int(np.median(data.lengths))
     delays, found = tap_delays(steps), []
-    for of_differences in (False, True):
-        seen = [differences(x) for x in sample] if of_differences else sample
+    for read in (np.asarray, differences):
+        seen = [read(x) for x in sample]
         with_delays = [delayed(x, delays) for x in seen]
         levels = draw_level_detectors(_spread(np.concatenate(seen)), N, rng)
         changes = draw_change_detectors(_spread(np.concatenate(with_delays)), delays, steps, N, rng)
         for reservoir, own, inputs in ((levels, NO_DELAY, seen), (changes, delays, with_delays)):
             thresholds = _thresholds(reservoir, inputs, data.dtype)
-            found.append(Detectors(of_differences, reservoir, Summary(own, thresholds)))
+            found.append(Detectors(read, reservoir, Summary(own, thresholds)))
     return found
 
 
@@ -175,9 +235,21 @@ def _joined(sets: Sequence[Detectors], shares: Array) -> tuple[Reservoir, Summar
         own, r = one.summary.delays, one.reservoir
         n = r.n_in // len(own)
         W = np.zeros((len(delays), 2, n, r.N))  # of the series, and of its differences
-        W[np.searchsorted(delays, own), int(one.of_differences)] = r.W.reshape(len(own), n, r.N)
+        W[np.searchsorted(delays, own), int(one.seen is differences)] = r.W.reshape(len(own), n, r.N)
         widened.append(replace(r, W=W.reshape(-1, r.N)))
     return join_reservoirs(widened), Summary(delays, np.hstack([one.summary.thresholds for one in sets]), shares)
+
+
+def _sets_of(network: Network) -> list[Detectors]:
+    """Return the sets of units of a network."""
+    r, summary = network.reservoir, network.view.summary
+    assert summary is not None
+    assert r.bias is not None
+    sets, N = [], r.N // len(SETS_OF_UNITS)
+    for units in (slice(first, first + N) for first in range(0, r.N, N)):
+        some = replace(r, W=r.W[:, units], W_rec=r.W_rec[units, units], leak=r.leak[units], bias=r.bias[units])
+        sets.append(Detectors(both, some, replace(summary, thresholds=summary.thresholds[:, units])))
+    return sets
 
 
 @dataclass(eq=False)

@@ -65,7 +65,7 @@ class Summary:
         order = np.argsort(-lengths, kind="stable")
         slope = 1 / THRESHOLD_WIDTH
         units = self._laid_out(reservoir, X[0].shape[1], np.dtype(dtype))
-        offsets = (0.5 - self.thresholds * slope).astype(dtype)
+        offsets = (0.5 - self.thresholds * slope).astype(dtype, order="C")
         rows = np.empty((len(X), self.statistics * reservoir.N))
         for which in np.array_split(order, range(LANES, len(X), LANES)):
             tiles = self._tiles([X[i] for i in which], dtype)
