@@ -67,7 +67,7 @@ def table1():
     printed = [(row["units"], row["test_error"]) for row in PAPER_TIMIT]
     measured = [
         (row["units"], {name: entry["test_error"] for name, entry in row["columns"].items()})
-        for row in load("table1_an4")["rows"]
+        for row in load("table1_paper")["rows"]
     ]
     figure, panels = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained", sharey=True)
     corpora = (("The paper, TIMIT (183 states)", printed), ("echolearn, AN4 (102 states)", measured))
