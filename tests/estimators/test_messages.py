@@ -47,7 +47,7 @@ ENGLISH = set(
     re.findall(
         r"\w+",
         "angle case classes column direct epochs feedback frame gradient layers layout leak learn learning log method "
-        "missing name names new online path readout reservoir ridge season self series solver steps targets trend "
+        "missing name names new online path readout reservoir ridge season self series solver steps targets training trend "
         "units validation verbose",
     )
 )

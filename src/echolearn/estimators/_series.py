@@ -19,7 +19,7 @@ from echolearn.fitting.fit import fit_series, open_by_rules, prefixes_of
 from echolearn.fitting.parameters import Parameters
 from echolearn.fitting.settings import SERIES_RULES
 from echolearn.persistence.save import plan_of
-from echolearn.streams._series import EarlyStream, check_stop_when
+from echolearn.streams._early import EarlyStream, check_stop_when
 from echolearn.validation import Answers, SequencesLike, check_pair
 
 

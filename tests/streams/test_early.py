@@ -7,7 +7,7 @@ import reference as ref
 from echolearn import SeriesClassifier
 from echolearn.exceptions import ModelFileError
 from echolearn.fitting import summaries
-from echolearn.streams._series import cheapest
+from echolearn.streams._early import cheapest
 
 UNITS = 12
 
