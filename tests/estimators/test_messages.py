@@ -47,8 +47,8 @@ ENGLISH = set(
     re.findall(
         r"\w+",
         "angle case classes column direct epochs feedback frame gradient layers layout leak learn learning log method "
-        "missing name names new online path readout reservoir ridge season self series solver steps targets training trend "
-        "units validation verbose",
+        "missing name names new online path readout reservoir ridge season self series solver steps targets training "
+        "trend units validation verbose",
     )
 )
 
