@@ -122,8 +122,8 @@ def exact(reservoir):
 @pytest.fixture
 def converged(monkeypatch):
     """Let conjugate gradients run to the end."""
-    monkeypatch.setattr(iterations, "MAX_SOLVER_ITERATIONS", 100)
-    monkeypatch.setattr(trackers, "ITERATIONS_PER_EPOCH", 100)
+    for name in ("FIRST_ITERATIONS", "ITERATIONS_PER_EPOCH"):
+        monkeypatch.setattr(trackers, name, 100)
     to_the_end = {**conjugate_gradients.__kwdefaults__, "tolerance": 1e-13}
     monkeypatch.setattr(conjugate_gradients, "__kwdefaults__", to_the_end)
 
@@ -138,7 +138,7 @@ def test_a_readout_solved_from_a_sample_is_the_exact_one(start):
 
 
 def test_the_readout_of_other_weights_is_corrected_and_needs_few_iterations(monkeypatch):
-    """The first U takes up to 20 iterations, a later one four, from what the sample has corrected."""
+    """The first U takes up to eight iterations, a later one four, from what the sample has corrected."""
     made, real = [], trackers.solve_iteratively
 
     def recorded(*a, U=None, iterations=None):
@@ -152,8 +152,8 @@ def test_the_readout_of_other_weights_is_corrected_and_needs_few_iterations(monk
     tracker.U = before
     tracker.finish(None)
     tracker.begin_epoch(LATER, lambda: None)
-    assert made[0] == (None, None)
-    assert made[1][1] == trackers.ITERATIONS_PER_EPOCH < iterations.MAX_SOLVER_ITERATIONS
+    assert made[0] == (None, trackers.FIRST_ITERATIONS)
+    assert made[1][1] == trackers.ITERATIONS_PER_EPOCH < trackers.FIRST_ITERATIONS < iterations.MAX_SOLVER_ITERATIONS
     s = collect(LATER, DATA, Task())
     wrong, corrected = (squared_error(s, U) for U in (before, made[1][0]))
     assert s.tt < wrong

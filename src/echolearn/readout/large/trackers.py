@@ -25,7 +25,8 @@ from echolearn.validation import Array
 
 FIRST_SOLUTION_FRAMES = 100_000  # frames from which the first U is solved
 BATCHES_PER_SKETCH = 16  # mini-batches after which the sketch is renewed, as the weights have changed
-ITERATIONS_PER_EPOCH = 4  # conjugate gradients on all the data, from the U of the epoch before
+FIRST_ITERATIONS = 8  # conjugate gradients on all the data for the U of the first epoch
+ITERATIONS_PER_EPOCH = 4  # the same from the U of the epoch before
 ITERATIONS_PER_BATCH = 4  # conjugate gradients per mini-batch
 
 
@@ -40,14 +41,13 @@ def solve_from_sample(
 ) -> Array:
     """Return U of all the data, with a sketch from a sample of the same data; U: that of other weights, if known.
 
-    From a U of other weights that the sample has corrected, half of the iterations lead as far as all of them from 0.
+    From a U of other weights that the sample has corrected, half of the iterations lead as far as from 0.
     """
     rows = sample_rows(reservoir, data, view, rng)
     sketch = make_sketch(rows[0], view.target_count(data), w=rows[2])
-    if U is None:
-        return solve_iteratively(reservoir, data, view, mu, sketch)
-    near = sketch.correct(U, rows)
-    return solve_iteratively(reservoir, data, view, mu, sketch, U=near, iterations=ITERATIONS_PER_EPOCH)
+    near = None if U is None else sketch.correct(U, rows)
+    iterations = FIRST_ITERATIONS if U is None else ITERATIONS_PER_EPOCH
+    return solve_iteratively(reservoir, data, view, mu, sketch, U=near, iterations=iterations)
 
 
 class IterativeFullBatch:
