@@ -31,6 +31,8 @@ def test_time_left_by_hand() -> None:
     left.epoch(6, 10)  # resumed after its fifth epoch
     now[0] = 13.0
     assert left.of_job() == pytest.approx(12.0)
+    left.epoch(10, 10)  # the readout of the last epoch is not finished: no time is stated for it
+    assert (left.of_job(), left.of_all()) == (None, None)
 
 
 def test_stages_are_plain_lines_where_there_is_no_terminal() -> None:

@@ -52,12 +52,16 @@ class TimeLeft(Generic[Job]):
         self.job = None
 
     def of_job(self) -> float | None:
-        if self.job is None or self.share <= self.first:
+        """Return the seconds left for the running job, None where they are unknown, as after the last epoch: what
+        follows it, such as a readout of many units, may take minutes."""
+        if self.job is None or not self.first < self.share < 1:
             return None
         return (self.now() - self.started) / (self.share - self.first) * (1 - self.share)
 
     def of_all(self) -> float | None:
         """Return the seconds left for all jobs, None where they are unknown."""
+        if self.share == 1 and len(self.left) == 1:  # only what follows the last epoch is left
+            return None
         done, seconds, left = self.done, self.seconds, sum(self.left.values())
         if self.job is not None and self.job in self.left:
             work = self.left[self.job]

@@ -75,6 +75,7 @@ class RunLines(Display):
     def epoch(self, cell: Cell, done: int, row: EpochRow) -> None:
         self.left.epoch(done, max(done, self.epochs))
         line = f"{epoch_text({**row, 'epoch': done}, self.epochs)}  {time_text(self.left.of_job())}".rstrip()
+        line += "  fitting the readout" if done == self.epochs else ""
         self.show(f"{self.words.cell(cell)}: epochs", done, self.epochs, f"    {line}{self._left_text()}")
 
     def decode(self, cell: Cell, text: str, done: int, total: int) -> None:
