@@ -32,7 +32,8 @@ from echolearn.cli.options import (
 @click.option("--columns", callback=words,
               help="Only these columns, such as esn,W_Wrec_m3,ours; or all.  [default: all but ensembles]")  # fmt: skip
 @click.option("--level", callback=words, default="state", show_default=True,
-              help="What counts as an error, one table each: state, phone48, phone39, segment, recognition.")  # fmt: skip
+              help="What counts as an error, one table each: state, phone48, phone39, segment, "
+                   "recognition.")  # fmt: skip
 @click.option("--out", type=FOLDER, default=Path("runs/table1"), show_default=True,
               help="The folder for tables, report and finished cells.")  # fmt: skip
 @click.option("--full", is_flag=True,
