@@ -117,7 +117,7 @@ def open_network(path: Path) -> BaseEstimator:
     if isinstance(last_step(network), ESNForecaster):
         raise ValueError(
             f"{path} is a forecaster, which continues a series and has no answer for the rows of a file. Use echolearn "
-            f"forecast FILE.csv, or in Python echolearn.load({str(path)!r}).predict(steps)."
+            f"forecast FILE.csv, or in Python echolearn.load({str(path)!r}).predict(horizon)."
         )
     return network
 

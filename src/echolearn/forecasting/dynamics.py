@@ -49,7 +49,7 @@ def choose_method(data: SeriesData, settings: NetworkSettings, how: SeriesSettin
     origins in its last quarter, by the closed loop, directly and by the mean of both, and the smallest error decides;
     several series and columns need a fifth of the changes. A loop that was chosen by its forecasts keeps the reservoir
     as drawn and a ridge that forecast well there: weights and ridges that are chosen by one-step errors alone let loops
-    of noisy series run away. Series of more than eight columns, such as fields in space, and constant ones are left to
+    of noisy series diverge. Series of more than eight columns, such as fields in space, and constant ones are left to
     the closed loop; short ones, those with gaps, and lists of different scales are not.
     """
     Z, E, washout = data.Z, data.E, settings.washout_steps
