@@ -23,7 +23,7 @@ from echolearn.validation import Array
 
 MAX_PROBED_COLUMNS = 8  # columns beyond which a series is a field, whose columns one by one say little
 MIN_PROBE_UNITS = 100  # units of the network that looks for dynamics, at least
-MIN_PROBE_STEPS = 60  # steps after the washout below which no dynamics can be told from noise
+MIN_PROBE_STEPS = 60  # steps after the washout below which dynamics and noise cannot be distinguished
 DOUBTFUL_ERROR_SHARE = 0.2  # one-step errors below this share of the changes from step to step: perhaps dynamics;
 CERTAIN_ERROR_SHARE = 0.05  # below this, certainly
 PROBE_FITTED_SHARE = 0.75  # the share of a series that the readout is fitted to; the rest is forecast
