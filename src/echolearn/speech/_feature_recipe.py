@@ -88,7 +88,7 @@ class FeatureRecipe:
             if "scale" in facts:
                 mean, deviation = (np.asarray(part, np.float64) for part in facts["scale"])
                 if mean.ndim != 1 or mean.shape != deviation.shape or not np.isfinite([mean, deviation]).all():
-                    raise ValueError("the mean or the deviation of the features is not usable")
+                    raise ValueError("mean and deviation of the features are not usable")
                 scale = mean, deviation
             audio, differences = as_truth(facts["audio"]), as_truth(facts["differences"])
             return cls(audio, differences, facts["normalise"], as_count(facts["context"]), scale)

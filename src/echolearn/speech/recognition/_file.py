@@ -102,7 +102,7 @@ def _recipe(tensors: Mapping[str, Array], known: Facts) -> FeatureRecipe:
     if "recipe.mean" in tensors:
         scale = (tensors["recipe.mean"], tensors["recipe.deviation"])
         if scale[0].ndim != 1 or scale[0].shape != scale[1].shape or not np.isfinite(scale).all() or scale[1].min() < 0:
-            raise ValueError("the mean or the deviation of the features is not usable")
+            raise ValueError("mean and deviation of the features are not usable")
     audio, differences = as_truth(known["audio"]), as_truth(known["differences"])
     return FeatureRecipe(audio, differences, known["normalise"], as_count(known["context"]), scale)
 
