@@ -85,5 +85,5 @@ plt.show()
 #
 # The machine is simulated, and its faults are larger than its noise. With two other seeds, the stuck sensor and the
 # shaking were reported as well, the latter after 325 and 288 frames, but the jump with one of them only, and there were
-# one and three false reports (measured by hand). After a drift, frames are compared with the errors before it, moved and
-# widened, until the monitor has seen some hundred new ones.
+# one and three false reports (measured by hand). After a drift, frames are compared with the errors before it, moved
+# and widened, until the monitor has seen some hundred new ones.
