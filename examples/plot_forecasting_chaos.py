@@ -91,7 +91,7 @@ plt.show()
 # After the forecast has failed
 # -----------------------------
 #
-# A forecast that is no longer valid need not be wrong in kind. The learned network runs for 6,000 steps (109 Lyapunov
+# A forecast that is no longer valid may still be of use. The learned network runs for 6,000 steps (109 Lyapunov
 # times) from the end of the training series. Its path stays on the attractor, with both lobes.
 free = networks["learned weights"].predict(6_000)
 

@@ -93,7 +93,7 @@ ODD = {
     "forgetting": (lambda: RLS(forgetting=1j), "forgetting=1j; expected a number"),
     "sigma": (lambda: datasets.lorenz(3, sigma="a"), "sigma='a'; expected a finite number"),
     "tau": (lambda: datasets.mackey_glass(3, 1e300), "steps of the solver"),
-    "beta": (lambda: datasets.mackey_glass(3, beta=1e308, power=0.0), "ran off to infinity"),
+    "beta": (lambda: datasets.mackey_glass(3, beta=1e308, power=0.0), "diverged after"),
     "a dataset's seed": (lambda: datasets.narma(3, random_state=-1), "random_state=-1; expected a whole number"),
     "order": (lambda: datasets.narma(3, order=[]), r"order=\[\]; expected one of"),
     "amplitude": (lambda: diagnostics.ranks(RESERVOIR, amplitude="a"), "amplitude='a'; expected a number > 0"),

@@ -33,7 +33,7 @@ def test_narma_draws_again_and_gives_up(monkeypatch):
     for seed in range(10):
         assert np.isfinite(datasets.narma(100, random_state=seed)[1]).all()
     monkeypatch.setitem(_memory_tasks.NARMA_COEFFICIENTS, 10, (2.0, 0.05, 1.5, 0.1))  # all do
-    with pytest.raises(ValueError, match="20 draws of u all ran off"):
+    with pytest.raises(ValueError, match="20 draws of u all diverged"):
         datasets.narma(100)
 
 

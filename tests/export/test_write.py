@@ -40,7 +40,7 @@ def test_deep_networks_have_the_method_too(tmp_path):
 @pytest.mark.parametrize(
     ("file", "options", "message"),
     [
-        ("model.txt", {}, "says no format"),
+        ("model.txt", {}, "has no known ending"),
         ("model.h", {"step": True}, "step=True is for ONNX"),
         ("model.h", {"X": np.zeros((4, 2))}, r"X has shape \(4, 2\); expected one sequence of shape \(steps, 3\)"),
         ("model.h", {"X": [["a"]]}, "X holds no numbers"),

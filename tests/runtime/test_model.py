@@ -130,5 +130,5 @@ def test_a_forecast_that_runs_away_is_reported(through_file, monkeypatch):
     model = through_file(exported.forecaster())
     model.forecast(20)
     monkeypatch.setattr("echolearn.runtime._model.MAX_FORECAST_DEVIATIONS", 0.5)
-    with pytest.warns(UserWarning, match="runs away: after 1 steps"):
+    with pytest.warns(UserWarning, match="diverges: after 1 steps"):
         model.forecast(20)

@@ -22,9 +22,9 @@ def test_unknown_words_are_refused(word: str) -> None:
 
 def test_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
     for word, options, message in (
-        ("wav:x", {"frames": 10}, "sizes the synthetic corpus"),
+        ("wav:x", {"frames": 10}, "size of the synthetic corpus"),
         ("features:x", {"labels": "a.mlf"}, "needs audio"),
-        ("synthetic", {"labels": "a.mlf"}, "needs audio"),
+        ("synthetic", {"labels": "a.mlf"}, "audio of your own"),
         ("synthetic", {"normalise": "never"}, "'utterance', 'corpus' or 'running'"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -37,7 +37,7 @@ REGRESSION_SCORES = {"neg_root_mean_squared_error": "rmse", "neg_mean_absolute_e
 def evaluate(
     *, model: Path, data: Path | None, target: str | None, part: str, as_json: bool, **settings: object
 ) -> None:
-    """Print the error of MODEL on the table DATA (.csv), or on a part of a corpus, by frame."""
+    """Print the error of MODEL on the table DATA (.csv), or by frame on a part of a corpus."""
     how, corpus_settings = divided(settings)
     if data is None:
         network = open_state_network(model)

@@ -16,7 +16,7 @@ COMMANDS = {
         "train",
         "Write the state labels of a corpus, by its own GMM-HMM alignment, as an HTK master label file.",
     ),
-    "evaluate": ("evaluate", "Print the error of MODEL on the table DATA (.csv), or on a part of a corpus, by frame."),
+    "evaluate": ("evaluate", "Print the error of MODEL on the table DATA (.csv), or by frame on a part of a corpus."),
     "export": ("export", "Write MODEL (.safetensors) as an ONNX file, as a header in C, or as a page for the browser."),
     "forecast": ("forecast", "Forecast a column of FILE.csv, which has one row per step."),
     "info": ("info", "Describe MODEL, or the corpus of --corpus; without either, this installation."),

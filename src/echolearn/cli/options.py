@@ -106,7 +106,7 @@ def _keep_force(ctx: click.Context, parameter: click.Parameter, given: bool) -> 
 
 
 force_option = click.option("--force", is_flag=True, expose_value=False, callback=_keep_force,
-                            help="Replace files that no command of echolearn wrote, too.")  # fmt: skip
+                            help="Also replace files that no command of echolearn wrote.")  # fmt: skip
 
 
 def corpus_options(default: str | None = None) -> Decorator:

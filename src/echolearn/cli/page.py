@@ -13,11 +13,11 @@ from echolearn.cli.options import FILE, force_option
 @click.argument("model", type=FILE)
 @click.option("--out", type=FILE, required=True, help="The file to write; its ending is .html.")
 @force_option
-@click.option("--compare", type=FILE, help="A second model of the same inputs, to be shown beside it.")
+@click.option("--compare", type=FILE, help="A second model with the same inputs, shown beside the first.")
 @click.option(
     "--example",
     type=FILE,
-    help="A CSV file with which the page opens, one step per line; of a recogniser, a recording.",
+    help="A CSV file with which the page opens, one step per line; for a recogniser, a recording.",
 )
 def page(*, model: Path, out: Path, compare: Path | None, example: Path | None) -> None:
     """Write MODEL (.safetensors) as one page for the browser, in which it runs.

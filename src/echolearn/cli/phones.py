@@ -30,7 +30,7 @@ DEFAULT_FRAMES = 60_000  # of the synthetic corpus
               help="The folder for tables, report and networks.")  # fmt: skip
 @click.option("--estimate", is_flag=True, help="Print the estimated time and memory of every system, and stop.")
 @click.option(
-    "--force", is_flag=True, help="Compute all systems again, and write to a folder that holds other files, too."
+    "--force", is_flag=True, help="Compute all systems again, and write also to a folder that holds other files."
 )
 @click.pass_context
 def phones(

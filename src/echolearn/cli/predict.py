@@ -44,10 +44,10 @@ TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".npy", ".npz")
 @click.argument("model", type=FILE)
 @click.argument("files", nargs=-1, type=FILE)
 @click.option("--out", type=FILE,
-              help="Of a table, the CSV file to write.  [default: FILE-predictions.csv] Of speech, FILE.mlf for the "
+              help="For a table, the CSV file to write.  [default: FILE-predictions.csv] For speech, FILE.mlf for the "
                    "most likely states or FILE.npz for all probabilities.")  # fmt: skip
 @force_option
-@click.option("--probabilities", is_flag=True, help="Of a table: also write the probability of each class.")
+@click.option("--probabilities", is_flag=True, help="For a table: also write the probability of each class.")
 @table_options
 @corpus_options()
 @part_option
@@ -61,7 +61,7 @@ def predict(
     writes one line per row, in the order of the rows, with its --id and --time; a model with one answer per sequence
     writes one line per sequence.
 
-    Of a network for phone states, FILES may be recordings; without FILES, a part of a corpus is predicted.
+    For a network of phone states, FILES may be recordings; without FILES, a part of a corpus is predicted.
     """
     how, corpus_settings = divided(settings)
     if not files and corpus_settings["corpus"] is None:
@@ -117,7 +117,7 @@ def open_network(path: Path) -> BaseEstimator:
     if isinstance(last_step(network), ESNForecaster):
         raise ValueError(
             f"{path} is a forecaster, which continues a series and has no answer for the rows of a file. Use echolearn "
-            f"forecast FILE.csv, or in Python echolearn.load({str(path)!r}).predict(steps)."
+            f"forecast FILE.csv, or in Python echolearn.load({str(path)!r}).predict(horizon)."
         )
     return network
 

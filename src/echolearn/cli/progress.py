@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from echolearn.display.progress import StageProgress, clock
 
 SECONDS_BETWEEN_LINES = 5.0  # seconds between two plain lines about the same thing
-MIN_KNOWN_SHARE = 0.01  # of the work: before that, compilation and the like hide the speed
+MIN_KNOWN_SHARE = 0.01  # of the work: before that, compilation hides the speed
 
 Job = TypeVar("Job", bound=Hashable)
 EpochRow = dict[str, float]  # a row of an estimator's history_

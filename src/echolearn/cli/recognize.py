@@ -84,8 +84,8 @@ def recognize(
 ) -> None:
     """Recognise phones and words in RECORDINGS, files or folders, or in a part of a corpus, with MODEL.
 
-    MODEL is a recogniser, made by: echolearn train --for recognition. Recordings that cannot be read are
-    listed and the others recognised; the exit code is 1 then.
+    MODEL is a recogniser, made by: echolearn train --for recognition. If a recording cannot be read, it is listed, the
+    others are recognised, and the exit code is 1.
     """
     if not recordings and corpus_settings["corpus"] is None:
         raise ValueError("there is nothing to recognise: name recordings or a folder of them, or give --corpus")

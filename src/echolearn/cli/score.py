@@ -31,7 +31,7 @@ from echolearn.speech.formats._write import UNKNOWN_SPEAKER
               help="Utterances and their speakers, as Kaldi's utt2spk.  [default: those of an STM file]")  # fmt: skip
 @click.option("--level", type=click.Choice(["words", "phones"]), default="words", show_default=True,
               help="What to compare where a file has both.")  # fmt: skip
-@click.option("--case", is_flag=True, help="Whether upper and lower case are different.")
+@click.option("--case", is_flag=True, help="Treat upper and lower case as different.")
 @click.option(
     "--by", type=click.Choice(["speaker", "token"]), multiple=True, help="Add a table by speaker or by token."
 )

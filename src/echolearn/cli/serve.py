@@ -20,29 +20,30 @@ _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 # The options that limit what clients may ask for.
 _LIMITS = (
     ("--body-mb", click.FloatRange(0.001, 1000), 8.0, "The largest body, in megabytes."),
-    ("--frames", click.IntRange(min=1), 100_000, "Most frames of a request."),
-    ("--requests", click.IntRange(min=1), 16, "Most requests at the same time."),
-    ("--streams", click.IntRange(min=1), 64, "Most streams at the same time."),
-    ("--connections", click.IntRange(min=1), 512, "Most connections at the same time."),
+    ("--frames", click.IntRange(min=1), 100_000, "The most frames in a request."),
+    ("--requests", click.IntRange(min=1), 16, "The most requests at the same time."),
+    ("--streams", click.IntRange(min=1), 64, "The most streams at the same time."),
+    ("--connections", click.IntRange(min=1), 512, "The most connections at the same time."),
     ("--threads", click.IntRange(1, 64), 2, "Threads that answer requests; as many others answer streams."),
-    ("--seconds", click.FloatRange(min=0.1), 30.0, "Most time for an answer."),
-    ("--body-seconds", click.FloatRange(min=0.1), 20.0, "Most time for a body to come, or for an answer to be taken."),
-    ("--header-seconds", click.FloatRange(min=0.1), 10.0, "Most time for the head of a request to come."),
-    ("--idle-seconds", click.FloatRange(min=0.1), 60.0, "Most time between two messages of a stream."),
+    ("--seconds", click.FloatRange(min=0.1), 30.0, "The longest time for an answer."),
+    ("--body-seconds", click.FloatRange(min=0.1), 20.0, "The longest time for a body to arrive, or to take an answer."),
+    ("--header-seconds", click.FloatRange(min=0.1), 10.0, "The longest time for the headers of a request to arrive."),
+    ("--idle-seconds", click.FloatRange(min=0.1), 60.0, "The longest time between two messages of a stream."),
 )
 
 
 @click.command()
 @click.argument("model", type=FILE)
 @click.option("--host", default="127.0.0.1", show_default=True,
-              help="The address to listen at. Others than loopback require a token.")  # fmt: skip
+              help="The address to listen at. Any other than loopback requires a token.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
               help="The port; 0: any free one.")  # fmt: skip
 @click.option("--token-file", type=FILE, help="A file with the token that clients send.  [default: $ECHOLEARN_TOKEN]")
 @click.option("--origin", "origins", multiple=True, metavar="URL",
-              help="A site whose pages may ask, or the public address behind a proxy; any number of them.")  # fmt: skip
+              help="A site whose pages may send requests, or the public address behind a proxy; "
+                   "may be given several times.")  # fmt: skip
 @click.option("--page/--no-page", default=True, show_default=True,
-              help="Show the model at /, as `echolearn page` does; a process of its own makes the page.")  # fmt: skip
+              help="Show the model at /, as `echolearn page` does; a separate process makes the page.")  # fmt: skip
 @all_of(*(click.option(name, type=kind, default=default, show_default=True, help=text)
           for name, kind, default, text in _LIMITS))  # fmt: skip
 def serve(
@@ -50,8 +51,8 @@ def serve(
 ) -> None:
     """Serve MODEL (.safetensors) over HTTP and websockets, until Ctrl-C.
 
-    POST /predict answers to sequences, /stream to frames as they come, /recognize (of a recogniser) to recordings.
-    GET /model says what it takes. docs/howto/service.md has examples.
+    POST /predict takes sequences, /stream frames as they arrive, /recognize (for a recogniser) recordings. GET /model
+    describes what the model takes. docs/howto/service.md has examples.
     """
     for name in _BLAS_THREADS:
         os.environ.setdefault(name, "1")  # read when NumPy is imported: requests run side by side, each on one core

@@ -32,14 +32,15 @@ from echolearn.cli.options import (
 @click.option("--columns", callback=words,
               help="Only these columns, such as esn,W_Wrec_m3,ours; or all.  [default: all but ensembles]")  # fmt: skip
 @click.option("--level", callback=words, default="state", show_default=True,
-              help="What counts as an error, a table each: state, phone48, phone39, segment, recognition.")  # fmt: skip
+              help="What counts as an error, one table each: state, phone48, phone39, segment, "
+                   "recognition.")  # fmt: skip
 @click.option("--out", type=FOLDER, default=Path("runs/table1"), show_default=True,
               help="The folder for tables, report and finished cells.")  # fmt: skip
 @click.option("--full", is_flag=True,
               help="The paper's scale: 1.12 million frames, up to 30,000 units, 40 epochs, all columns.")  # fmt: skip
 @click.option("--estimate", is_flag=True, help="Print the estimated time and memory of every cell, and stop.")
 @click.option(
-    "--force", is_flag=True, help="Compute all cells again, and write to a folder that holds other files, too."
+    "--force", is_flag=True, help="Compute all cells again, and write also to a folder that holds other files."
 )
 @scheduler_option
 @click.pass_context

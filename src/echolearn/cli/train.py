@@ -415,7 +415,7 @@ def words_for(corpus: Corpus, lexicon: Path | None, language_model: Path | None)
     path = lexicon or (Path(corpus.lexicon) if corpus.lexicon else None)
     if path is None:
         if language_model is not None:
-            raise ValueError(f"{language_model} is a language model of words; --lexicon FILE must say them")
+            raise ValueError(f"{language_model} is a language model of words; add --lexicon FILE to pronounce them")
         return None
     words = read_lexicon(path)
     states = {int(k) for utterance in corpus.which("train") for k in corpus.labels[utterance]}

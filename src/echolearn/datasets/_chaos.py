@@ -56,7 +56,7 @@ def check_bounded(series: Series, name: str) -> Series:
     """Return the series (steps, dimensions), or raise ValueError unless it stayed finite."""
     if not np.isfinite(series).all():
         raise ValueError(
-            f"{name} ran off to infinity after {int(np.isfinite(series).all(axis=-1).argmin())} steps: start nearer to "
+            f"{name} diverged after {int(np.isfinite(series).all(axis=-1).argmin())} steps: start nearer to "
             "its attractor, use a smaller dt, or the default parameters."
         )
     return series

@@ -80,8 +80,7 @@ def narma(
         else:
             return u[-steps:, None], y[-steps:, None]
     raise ValueError(
-        f"narma(steps={steps}, order={order}): {NARMA_DRAWS} draws of u all ran off to infinity. Use fewer steps at a "
-        "time."
+        f"narma(steps={steps}, order={order}): {NARMA_DRAWS} draws of u all diverged. Use fewer steps at a time."
     )
 
 

@@ -129,7 +129,7 @@ def diagnose(esn: Estimator, X: SequencesLike, y: SequencesLike, *, lengths: Arr
     esn : ESNClassifier, ESNRegressor, or one of those whose names begin with Series or DeepESN
         A fitted estimator. Of one for whole series, and of a deep one, result, inputs and classes are inspected.
     X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-        Sequences, best of all some that it was not fitted to.
+        Sequences, preferably some that it was not fitted to.
     y : array or list of arrays
         Their targets, one per time step or one per series, as when fitting.
     lengths : array of int, default=None

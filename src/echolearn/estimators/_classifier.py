@@ -222,9 +222,9 @@ class StepClassifier(StepEstimator, LabelEstimator):
     ) -> float:
         """Return the share of correct labels over all steps after the washout.
 
-        Of rows of labels, those count as correct that are entirely so. Steps that are marked by `ignore_label` are
+        A row of labels counts as correct if all its labels are. Steps that are marked by `ignore_label` are
         not counted; `class_weight` has no influence. From 50 labels on, a score that is no better
-        than the most frequent label's is warned of (`echolearn.exceptions.PoorScoreWarning`), unless
+        than that of the most frequent label causes a warning (`echolearn.exceptions.PoorScoreWarning`), unless
         `class_weight` is set.
 
         Parameters
@@ -325,9 +325,9 @@ class ESNClassifier(StepClassifier):
     hidden_units : int, default=300
         The number of hidden units N. More units fit more, cost more, and need more data.
     ensemble : int, default=1
-        How many networks the hidden units are split into. 1: one reservoir of all units. More: each network is fitted
-        on its own, on one core, and they answer by the mean of their outputs, which often generalises better from 500
-        units on. Fixed networks (``learn="none"``) form an ensemble too, each with its own readout.
+        How many networks the hidden units are divided among. 1: one reservoir of all units. More: each network is
+        fitted by itself, on one core, and the answer is the mean of their outputs, which had fewer errors on speech
+        from 500 units on. Fixed networks (``learn="none"``) form an ensemble too, each with its own readout.
     reservoir : dict or Reservoir, default=None
         How the reservoir is drawn, as a dict of arguments of `Reservoir.random`: `connections` (10), `topology`
         ("random"), `activation` ("tanh"), `bias_scaling` (0.1), `feedback_scaling` (0.1), `initial_state` (zero). Or

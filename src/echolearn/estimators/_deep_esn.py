@@ -25,10 +25,10 @@ from echolearn.validation import SequencesLike
 class DeepESNClassifier(StepClassifier):
     """A deep echo state network that labels every time step, or whole sequences, with all its weights learned.
 
-    Every layer normalises its inputs, feeds them to pairs of leaky units that turn by an angle, and adds a rectified
-    image of the states to what passes through all layers (docs/explanation/depth.md). Leaks and angles are learned too;
-    the network has echo states whatever is learned. All matrices but that of the readout are updated by Muon, all other
-    weights by Adam.
+    Every layer normalises its inputs, feeds them to pairs of leaky units whose states turn by an angle, and adds a
+    linear map of the rectified states to what passes through all layers (docs/explanation/depth.md). Leaks and angles
+    are learned too; the network has echo states whatever is learned. All matrices but that of the readout are updated
+    by Muon, all other weights by Adam.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class DeepESNClassifier(StepClassifier):
         None: a tenth of the square root of the number of weights per label, and at most 0.3. With as many labelled
         steps, or labelled sequences, as weights this is 0.1.
     leak : (float, float), default=(0.03, 0.63)
-        Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
+        The range in which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
     angle : float, default=3.141592653589793
         The largest angle by which pairs of units turn at every step, in radians. Angles are drawn evenly, for half of
         the pairs, and learned. They are for sharp memory, leaks for long memory.
@@ -255,7 +255,7 @@ class DeepESNRegressor(StepRegressor):
         The share of entries that are left out at random while learning. None: a tenth of the square root of the number
         of weights per target, and at most 0.3. For smooth targets without noise, 0 is better.
     leak : (float, float), default=(0.03, 0.63)
-        Between which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
+        The range in which leaks 1 - a are drawn, evenly in logarithm; small ones remember longer. They are learned.
     angle : float, default=3.141592653589793
         The largest angle by which pairs of units turn at every step, in radians. Angles are learned.
     standardize : bool, default=True

@@ -46,12 +46,14 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     one-step error by the exact gradient. Series are standardised inside.
 
     **Direct**, for what people measure and count: short, noisy, with trend and season, with gaps. Level, trend and up
-    to two seasons are followed by exponential smoothing, several variants (with and without trend, damping, logarithm,
-    autoregression) weighted by their errors from every origin of the training series. The inputs of the reservoir are
-    the deviations of values from these forecasts; its weights are not learned. Its readout corrects the forecasts, one
-    output per horizon, as far as a backtest shows that this helps. Intervals come from the errors of the past origins.
+    to two seasons are followed by exponential smoothing. The forecast is the median of several variants (with and
+    without trend, damping, logarithm, autoregression), weighted by their errors in the last third of the series. The
+    inputs of the reservoir are the deviations of values from these forecasts; its weights are not learned. Its readout
+    corrects the forecasts, one output per horizon, as far as a backtest shows that this helps. Intervals come from the
+    errors of past origins. Every series and column has a model of its own.
 
-    By default (`method="auto"`) a backtest on the training series decides: `method_`.
+    By default (`method="auto"`), the training series decides between the two: `method_`. A closed loop that is chosen
+    for a noisy series keeps the weights as drawn.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     input_noise : float, default=0.0
         Standard deviation of Gaussian noise on the inputs x_t that the network learns from (not on its targets), in
         units of the series' standard deviation. It moves the states as the network's own errors will in a closed loop,
-        which should steady forecasts that run away.
+        which is meant to stabilise forecasts that diverge.
     neighbourhood : int or (int, int), default=None
         For series whose columns are points of one field around a ring, such as temperatures around a circle of
         latitude: each point is forecast from itself and so many points on each side. One network serves all of them
@@ -87,11 +89,11 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         one step ahead to a twentieth of the changes from step to step; otherwise what forecast one series best from
         origins in its last quarter, the closed loop, direct forecasts, or the mean of both.
     horizon : int, default=None
-        How many steps ahead direct forecasts have readouts for; later steps continue level, trend and season. None: two
-        seasons, 8 to 48, at most a third of the series.
+        The number of steps ahead for which direct forecasts have readouts; later steps continue level, trend and
+        season. None: two seasons, 8 to 48, at most a third of the series.
     season : int, "auto" or None, default="auto"
-        The steps of one season. "auto": as the time index of a pandas series announces (12 for months, 4 for quarters,
-        24 and 168 for hours, ...) or, without one, as the autocorrelation shows, if it is there at all. None: none.
+        The number of steps of one season. "auto": what the dates of a pandas series suggest (12 for months, 4 for
+        quarters, 24 and 168 for hours, ...), if the values show it, or what the autocorrelation shows. None: no season.
     trend : bool or "auto", default="auto"
         Whether direct forecasts have a trend. "auto": members with and without are weighted by their errors.
     log : bool or "auto", default="auto"
@@ -118,7 +120,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         `patience` (None): epochs without a better validation error after which learning stops, or "auto" for a quarter
         of the epochs, at least 5. `learn_leak` (True): whether the leak of each unit is learned. `loop_steps` (1), with
         solver="qr": how many closed-loop steps the weights are learned through, after the one-step error; more than 1
-        may help where forecasts run away, in about twice the time. For comparisons with the paper: `optimizer` ("adam",
+        may help where forecasts diverge, in about twice the time. For comparisons with the paper: `optimizer` ("adam",
         or "fista"), `clip` (None) and `renormalize` (False), as in `ESNClassifier`.
     validation_fraction : float, default=0.1
         The share of the sequences that is held out to decide on stopping, ridge and penalty; with fewer than five
@@ -221,8 +223,8 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         Parameters
         ----------
         series : array of shape (n_steps,) or (n_steps, n_dims), pandas Series or DataFrame, or list of such
-            One series, or several that are learned by one model, each in its own scale and of its own length. NaN
-            stands for a missing value (direct forecasts only).
+            One series, or several of any lengths. Direct forecasts have one model per series and column; a closed loop
+            learns all of them by one network, in one scale. NaN stands for a missing value (direct forecasts only).
         y : None
             Ignored; here for scikit-learn.
         exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
@@ -374,7 +376,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         Parameters
         ----------
         new : float, array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
-            The values that follow those known so far; a list where several series were fitted. NaN: not known (direct
+            The values that follow those known so far; a list if several series were fitted. NaN: not known (direct
             forecasts only).
         exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
             One row for each of these steps.
@@ -412,10 +414,10 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     def score(
         self, series: SequencesLike, y: None = None, *, exogenous: SequencesLike = None, horizon: int = 1
     ) -> float:
-        """Return minus the NRMSE of closed-loop forecasts `horizon` steps ahead, from every step after the washout.
+        """Return minus the NRMSE of forecasts `horizon` steps ahead, from every step after the washout.
 
         sqrt(Σ (forecast - x)² / Σ (x - mean)²), with dimensions weighted by their scale in training. From 50 forecasts
-        on, a score of -1 or less is warned of (`echolearn.exceptions.PoorScoreWarning`).
+        on, a score of -1 or less causes a warning (`echolearn.exceptions.PoorScoreWarning`).
 
         Parameters
         ----------

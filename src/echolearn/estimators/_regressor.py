@@ -139,7 +139,7 @@ class StepRegressor(StepEstimator, ValueEstimator):
     ) -> float:
         """Return R² over all steps after the washout that have a target, averaged over outputs.
 
-        From 50 targets on, a score of 0 or less is warned of (`echolearn.exceptions.PoorScoreWarning`).
+        From 50 targets on, a score of 0 or less causes a warning (`echolearn.exceptions.PoorScoreWarning`).
 
         Parameters
         ----------

@@ -47,9 +47,8 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
 
     Two kinds of units are drawn for the data, detectors of levels and detectors of changes, each for the series and for
     its first differences. Of every unit the readout sees the mean, deviation, extremes, last state, and the shares of
-    time above thresholds. Each of the four sets of units has its own ridge regression; the answer is their mean, in
-    which a set counts the more, the smaller its exact leave-one-out error is (docs/howto/classification.md). Only the
-    readout is learned.
+    time above thresholds. Each of the four sets of units has its own ridge regression; the answer is their mean,
+    weighted by exact leave-one-out errors (docs/howto/classification.md). Only the readout is learned.
 
     Parameters
     ----------
@@ -246,8 +245,8 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
         Parameters
         ----------
         training : (X, y), default=None
-            The series and labels of the fit. Their readouts take several times as long as the fit; one stream serves
-            any number of series, one after another.
+            The series and labels of the fit. Fitting the readouts takes several times as long as the fit; one stream
+            serves any number of series, one after another.
         stop_when : float or {"cost_per_step": float}, default=None
             When to decide, with `training`. A number: as soon as the most likely class has this probability. A cost of
             each further step, where that of an error is 1: the probability for which errors and steps together cost
@@ -279,7 +278,7 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
     def score(
         self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None, sample_weight: object = None
     ) -> float:
-        """Return the share of correct labels; of rows of labels, those count that are entirely correct.
+        """Return the share of correct labels; a row of labels counts as correct if all its labels are.
 
         Parameters
         ----------
@@ -295,7 +294,7 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
         Returns
         -------
         float
-            The accuracy. One that is no better than the most frequent label's is warned of.
+            The accuracy. One that is no better than that of the most frequent label causes a warning.
         """
         return self._accuracy(X, y, lengths, sample_weight=sample_weight)
 
@@ -442,6 +441,6 @@ class SeriesRegressor(ValueEstimator, SeriesEstimator):
         Returns
         -------
         float
-            1 is perfect, 0 no better than the mean, which is warned of.
+            1 is perfect; 0 is no better than the mean, and causes a warning.
         """
         return self._r2(X, y, lengths, sample_weight=sample_weight)

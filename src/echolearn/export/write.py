@@ -92,7 +92,7 @@ def export_model(
     check_name(name)
     check_boolean("step", step)
     if place.suffix not in (".onnx", ".h", *PAGE_ENDINGS):
-        raise ExportError(f"{place.name!r:.80} says no format; expected a name that ends in .onnx, .h or .html.")
+        raise ExportError(f"{place.name!r:.80} has no known ending; expected a name that ends in .onnx, .h or .html.")
     if place.suffix in PAGE_ENDINGS:
         if step or numbers is not None or X is not None:
             raise ExportError("step, numbers and X are for ONNX and C; leave them out for a page.")

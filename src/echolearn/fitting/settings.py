@@ -317,7 +317,7 @@ class NetworkSettings:
     """The parameters of an estimator; those that it does not have are at their defaults.
 
     ridge_path: the ridges that "auto" chooses from, in units of the mean diagonal of the Gram matrix. time_folds:
-    whether a ridge for a few long series is chosen by folds of time, and their learned weights must pay.
+    whether a ridge for a few long series is chosen by folds of time, and their learned weights must be better.
     """
 
     hidden_units: int

@@ -23,7 +23,7 @@ from echolearn.validation import Array
 
 MAX_PROBED_COLUMNS = 8  # columns beyond which a series is a field, whose columns one by one say little
 MIN_PROBE_UNITS = 100  # units of the network that looks for dynamics, at least
-MIN_PROBE_STEPS = 60  # steps after the washout below which no dynamics can be told from noise
+MIN_PROBE_STEPS = 60  # steps after the washout below which dynamics and noise cannot be distinguished
 DOUBTFUL_ERROR_SHARE = 0.2  # one-step errors below this share of the changes from step to step: perhaps dynamics;
 CERTAIN_ERROR_SHARE = 0.05  # below this, certainly
 PROBE_FITTED_SHARE = 0.75  # the share of a series that the readout is fitted to; the rest is forecast
@@ -49,7 +49,7 @@ def choose_method(data: SeriesData, settings: NetworkSettings, how: SeriesSettin
     origins in its last quarter, by the closed loop, directly and by the mean of both, and the smallest error decides;
     several series and columns need a fifth of the changes. A loop that was chosen by its forecasts keeps the reservoir
     as drawn and a ridge that forecast well there: weights and ridges that are chosen by one-step errors alone let loops
-    of noisy series run away. Series of more than eight columns, such as fields in space, and constant ones are left to
+    of noisy series diverge. Series of more than eight columns, such as fields in space, and constant ones are left to
     the closed loop; short ones, those with gaps, and lists of different scales are not.
     """
     Z, E, washout = data.Z, data.E, settings.washout_steps

@@ -141,7 +141,7 @@ class LoopForecast:
             far = ~(np.abs(Y) < RUNAWAY_DEVIATIONS).all(axis=(1, 2))
         if far.any():
             warn_user(
-                f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {RUNAWAY_DEVIATIONS:g} standard "
+                f"the forecast diverges: after {int(far.argmax()) + 1} steps it is {RUNAWAY_DEVIATIONS:g} standard "
                 "deviations from the mean of its series. Fit with some noise (for example input_noise=1e-3), a larger "
                 "ridge, or more data.",
                 ForecastWarning,

@@ -106,7 +106,7 @@ def loss_and_gradients(
         The penalty of ||U||² (mu in the paper), at least 0. A larger one gives smaller readout weights.
     lookback : int, default=None
         How many steps (m in the paper) the gradient follows back in time. None: the whole sequence.
-        A smaller number gives a truncated gradient in less time.
+        A smaller number gives a truncated gradient, in the same time.
     targets : {"all", "last"}, default="all"
         Which frames after the washout count: all, or the last one of each block of `lookback` steps, as in the paper.
     gradient : {"exact", "printed"}, default="exact"

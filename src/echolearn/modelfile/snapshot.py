@@ -50,7 +50,7 @@ def read_snapshot(path: Path, like: Mapping[str, Array], model: str) -> dict[str
     if facts.get("model") != model:
         raise ModelFileError(
             f"{path} is the snapshot of another model, or of a stream with other settings (online=, the number of "
-            "devices). Take it up with a stream of the model that it was saved from."
+            "devices). Resume it with a stream of the model that it was saved from."
         )
     if {name: (a.shape, a.dtype) for name, a in arrays.items()} != {n: (a.shape, a.dtype) for n, a in like.items()}:
         raise ModelFileError(f"{path} does not hold the arrays of a stream of this model.")

@@ -99,7 +99,7 @@ class Monitor:
     hardly change; with several outputs, the largest distance. The p-value of a score is its rank among theirs and, for
     scores that are rarer than one in ten, the predictive probability of generalised Pareto tails, weighed by how well
     they fit. Independently of that, a test of Page and Hinkley looks for outputs whose errors have become larger or
-    smaller for good since the first full window. After a drift, the window starts anew with the frames since the
+    smaller permanently since the first full window. After a drift, the window starts anew with the frames since the
     change; as long as these are few, frames are compared with the errors before the change, moved and widened as the
     frames since require.
 

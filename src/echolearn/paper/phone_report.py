@@ -108,7 +108,7 @@ def system_rows(table: PhoneTable) -> list[list[str]]:
 
 
 def classes_text(table: PhoneTable) -> str:
-    """Return which phones are told apart: `39 classes of Lee and Hon`."""
+    """Return which phones are distinguished: `39 classes of Lee and Hon`."""
     return f"{table['phones']} {'phones of the corpus' if table['level'] == 'corpus' else 'classes of Lee and Hon'}"
 
 

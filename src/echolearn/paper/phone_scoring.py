@@ -70,7 +70,7 @@ class PhoneScoring:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The phones that are told apart in scores, silence included, in the order of the states."""
+        """The phones that scores distinguish, silence included, in the order of the states."""
         phones = phones_of_states(self.names)
         return phones if self.phone_map is None else tuple(dict.fromkeys(fold(phones, self.phone_map)))
 

@@ -190,7 +190,7 @@ def _inputs(tensors: dict[str, Array], n_in: int, missing: str) -> InputCodec:
         return InputCodec.identity(n_in)
     mean, scale, fill, flagged = (tensors[f"input_{name}"] for name in ("mean", "scale", "fill", "flagged"))
     if not ((scale > 0) & (scale < 1e300)).all():
-        raise ValueError("a scale of the inputs is none")
+        raise ValueError("a scale of the inputs is not positive")
     inputs = InputCodec(mean, scale, missing, fill, flagged)
     if inputs.n_in != n_in or (flagged.any() and missing != "carry"):
         raise ValueError(f"{n_in} inputs; expected {inputs.n_in}, features and flags of gaps")
@@ -260,7 +260,7 @@ def _codec(tensors: dict[str, Array], facts: Facts, dtype: str) -> TargetCodec:
         return LabelSetCodec(classes, tensors["label_slopes"])
     mean, scale, one_value = tensors["target_mean"], tensors["target_scale"], as_truth(facts["one_value"])
     if not ((scale > 0) & (scale < 1e154)).all() or (one_value and len(mean) != 1):
-        raise ValueError("a scale of the targets is none, or one value per step has several")
+        raise ValueError("a scale of the targets is not positive, or one value per step has several")
     return ValueCodec(mean, scale, one_value, dtype)
 
 

@@ -51,7 +51,7 @@ class _Fitted:
 class _Known:
     """A transformer that can be written: its settings and arrays. elementwise: it treats features one by one.
 
-    refit: the array with one row, fitted to which it has the same arrays again; "": any row will do.
+    refit: the array with one row, fitted to which it has the same arrays again; "": any row.
     """
 
     kind: type[BaseEstimator]

@@ -28,7 +28,7 @@ from echolearn.validation import Array
 MAX_NEWTON_STEPS = 12  # of Newton's method, at most; about five are usual
 MAX_HESSIAN_PRODUCTS = 20  # with the Hessian in one step, at most
 NEWTON_TOLERANCE = 1e-7  # a step that promises to lower E by less than this share of it is the last one,
-NEGLIGIBLE_FALL = 1e-6  # and so is one that promises less than this: labels that are told apart well lower E for ever
+NEGLIGIBLE_FALL = 1e-6  # and so is one that promises less than this: well-distinguished labels always lower E
 FORCING_SHARE = 0.1  # conjugate gradients end when their residual has fallen to this share
 ROWS_PER_BLOCK = 4096  # rows that one thread works on at once
 SUFFICIENT_FALL_SHARE = 1e-4  # share of the promised fall that E must reach along a step

@@ -338,7 +338,7 @@ class Forecasts:
             far = ~(np.abs(out) < MAX_FORECAST_DEVIATIONS).all(axis=(1, 2))
         if far.any():
             warnings.warn(
-                f"the forecast runs away: after {int(far.argmax()) + 1} steps it is {MAX_FORECAST_DEVIATIONS:g} "
+                f"the forecast diverges: after {int(far.argmax()) + 1} steps it is {MAX_FORECAST_DEVIATIONS:g} "
                 "standard deviations from the mean of its series. Fit with some noise (for example input_noise=1e-3), "
                 "a larger ridge, or more data.",
                 stacklevel=4,

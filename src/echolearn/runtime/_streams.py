@@ -102,7 +102,7 @@ class Streams:
         if not np.isfinite(Y).all():
             raise FloatingPointError(
                 "the outputs are not finite: a frame holds numbers too large for this model, or units without bounds "
-                "(relu, identity) have run away. The stream has not moved: reset() it; scale its frames."
+                "(relu, identity) have diverged. The stream has not moved: reset() it; scale its frames."
             )
         self._now, self.steps = now, np.asarray(self.steps + 1)
         if carries:

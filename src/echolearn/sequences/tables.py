@@ -53,7 +53,7 @@ class Unpacked:
 
 
 def is_table(X: object) -> bool:
-    """Return whether X is a table with named columns, of pandas, polars or the like."""
+    """Return whether X is a table with named columns, such as those of pandas and polars."""
     return not isinstance(X, np.ndarray) and hasattr(X, "columns") and hasattr(X, "to_numpy")
 
 

@@ -249,11 +249,11 @@ def open_corpus(
     if kind not in ("synthetic", "timit", "features", "kaldi", "wav") or (kind == "synthetic") == bool(place):
         raise ValueError(f"corpus is {word!r}, expected {CORPUS_WORDS}")
     if frames is not None and kind != "synthetic":
-        raise ValueError(f"frames={frames} sizes the synthetic corpus; {word!r} has the size it has")
+        raise ValueError(f"frames={frames} is the size of the synthetic corpus; that of {word!r} is given")
     if kind == "features" and labels is not None:
         raise ValueError(f"labels={labels} needs audio; a features file brings its own labels")
     if kind == "synthetic" and labels is not None:
-        raise ValueError(f"labels={labels} needs audio of one's own; the synthetic corpus has its labels")
+        raise ValueError(f"labels={labels} is for audio of your own; the synthetic corpus has its own labels")
     lists = tuple(str(path) for path in ([transcripts] if isinstance(transcripts, str | Path) else transcripts))
     if kind == "features" or (kind == "kaldi" and labels is None):
         return replace(_from_features(word, normalise), transcripts=lists or _kaldi_transcripts(word))

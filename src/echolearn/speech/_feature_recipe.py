@@ -88,7 +88,7 @@ class FeatureRecipe:
             if "scale" in facts:
                 mean, deviation = (np.asarray(part, np.float64) for part in facts["scale"])
                 if mean.ndim != 1 or mean.shape != deviation.shape or not np.isfinite([mean, deviation]).all():
-                    raise ValueError("mean and deviation of the features are none")
+                    raise ValueError("mean and deviation of the features are not usable")
                 scale = mean, deviation
             audio, differences = as_truth(facts["audio"]), as_truth(facts["differences"])
             return cls(audio, differences, facts["normalise"], as_count(facts["context"]), scale)
@@ -144,7 +144,7 @@ class FeatureRecipe:
         """Return a stream that computes features piece by piece, which normalisation per utterance does not allow."""
         if self.normalise == "utterance":
             raise ValueError(
-                "features are normalised by mean and deviation of the whole utterance, which a stream has not heard; "
+                "features are normalised by mean and deviation of the whole utterance, which no stream has seen; "
                 "train with normalise='running' or 'corpus' (echolearn train --normalise running) to stream"
             )
         return FeatureStream(self)

@@ -41,7 +41,7 @@ class _LaidOut(NamedTuple):
 
 OUTPUTS_NOT_FINITE = (
     "the outputs are not finite: a frame holds numbers too large for this dtype, or units without bounds (relu, "
-    "identity) have run away. reset() the stream; scale its frames."
+    "identity) have diverged. reset() the stream; scale its frames."
 )
 
 

@@ -148,7 +148,7 @@ def backtest(
 
     Parameters
     ----------
-    model : ESNForecaster, other forecaster with `fit(series)` and `predict(steps)`, callable, or dict of such
+    model : ESNForecaster, other forecaster with `fit(series)` and `predict(horizon)`, callable, or dict of such
         The forecaster, which is cloned and fitted anew at every origin (see `refit_every`). A callable takes the known
         values and the horizon and returns the forecast; use one to compare with another library. A dict has several
         of them by name, which stand side by side in one table; differences from the first are tested.

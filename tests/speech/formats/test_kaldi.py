@@ -104,7 +104,7 @@ def test_files_are_looked_for_beside_the_script_file_and_files_of_one_object_are
     np.testing.assert_array_equal(found["v"], ARRAYS["vector"])
     with (tmp_path / "one.mat").open("ab") as file:
         file.write(b"x")
-    with pytest.raises(CorpusError, match="goes on after its object"):
+    with pytest.raises(CorpusError, match="continues after its object"):
         found["v"]
 
 

@@ -116,7 +116,7 @@ def test_the_short_form_with_its_own_header_is_read(tmp_path: Path) -> None:
         ("xmax = 1 ", "xmax = 1e999 ", "line 44: '1e999' is no time"),
         ("xmax = 1 ", "xmax = 0.5 ", "line 44: ends at 0.5 s and starts at 0.5 s"),
         ("xmax = 1 ", "xmin = 1 ", "line 44: found 'xmin'"),
-        ("size = 3 \nitem", "size = 2 \nitem", "line 32: the file goes on after its 2 tiers"),
+        ("size = 3 \nitem", "size = 2 \nitem", "line 32: the file continues after its 2 tiers"),
         ("size = 3 \nitem", "size = 4 \nitem", "line 49: the file ends here"),
         ("intervals: size = 2", "intervals: size = 3", "line 23: found 'item'"),
         ("intervals: size = 2", "intervals: size = 1", "line 18: the end of the last interval is 0.5 s"),

@@ -37,7 +37,7 @@ DIFFERENCE_FRAMES = 2 * DELTA_FRAMES + 1  # that a difference is computed from
 
 
 def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
-    """Return the header of the features; name: that of the network, whose names go on with _features."""
+    """Return the header of the features; name: that of the network, to which _features is appended."""
     check_name(name)
     if not recipe.audio:
         raise ExportError(

@@ -94,7 +94,7 @@ class Access:
         if origin is None or origin in self.origins or origin in (f"http://{host}", f"https://{host}"):
             return
         raise Refusal(
-            403, "origin", f"the request comes from a page of {origin!r:.80}, which may not ask here. Start the "
+            403, "origin", f"the request comes from a page of {origin!r:.80}, which may not send requests. Start the "
             "service with --origin and that address to allow it."
         )  # fmt: skip
 

@@ -257,7 +257,7 @@ def parse_npy(body: bytes, n: int) -> Query:
     if dtype.kind not in "fiu" or dtype.itemsize > 8:
         raise not_acceptable(f"the array has dtype {str(dtype)!r:.60}; expected float32, float64 or integers.")
     if any(type(k) is not int or k < 0 for k in shape):
-        raise malformed("the header of the .npy file has a shape that is none.")
+        raise malformed("the header of the .npy file has no valid shape.")
     present, promised = len(body) - file.tell(), math.prod(shape) * dtype.itemsize
     if present != promised:
         raise malformed(f"the header of the .npy file promises {promised:,} bytes, and {present:,} are there.")

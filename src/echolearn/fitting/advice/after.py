@@ -258,7 +258,7 @@ def _remark_on_strength(unseen: _Unseen, strength: float, fit: RidgeFit, strengt
     here, beside = (_cross_entropy(f * Y, T, w) for f in (1.0, factor))
     shares = usual_target(T, w, Y.shape[1])
     trivial = -float(shares[shares > 0] @ np.log(shares[shares > 0]))
-    # labels that are told apart well want no penalty at all
+    # labels that are distinguished well need no penalty at all
     least = NEGLIGIBLE_ERROR_SHARE if edge == "upper" else SEPARABLE_ENTROPY_SHARE
     if not (beside < PENALTY_GAIN_SHARE * here and least * trivial < here < TRIVIAL_ERROR_SHARE * trivial):
         return {}

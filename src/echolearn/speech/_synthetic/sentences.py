@@ -68,7 +68,7 @@ TEMPLATES: tuple[str, ...] = (
     "{num} {noun}s {verb} {name} {start} {det} {noun} {verb} {adv}.",
 )
 
-# Out of 20 sentences, by checksum: so no sentence is ever spoken in two parts, whoever draws it.
+# Out of 20 sentences, by checksum: so no sentence is ever spoken in two parts.
 _SHARES = {"valid": range(0, 2), "test": range(2, 4), "train": range(4, 20)}
 
 

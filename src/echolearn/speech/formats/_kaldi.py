@@ -239,7 +239,7 @@ def read_place(place: ArkPlace) -> Array:
         reader.seek(place.offset)
         array = reader.object()
         if place.offset is None and not reader.at_end():
-            raise reader.problem("the file goes on after its object; expected its end, or an offset in the script file")
+            raise reader.problem("the file continues after its object; expected its end, or an offset in the script")
     for axis, (bounds, what) in enumerate(((place.rows, "rows"), (place.columns, "columns"))):
         if bounds is None:
             continue

@@ -268,7 +268,7 @@ def _problem(before: StmSegment | None, segment: StmSegment) -> str | None:
     if any(set(word) & set("{}") for word in segment.words):
         return "has alternatives in braces, which are not understood; keep one of them"
     if not segment.label and segment.words and segment.words[0][0] == "<" and segment.words[0][-1] == ">":
-        return f"the first word {segment.words[0][:40]!r} cannot be told from a label; write a label in front of it"
+        return f"the first word {segment.words[0][:40]!r} looks like a label; write a label in front of it"
     if before is None or before[:2] != segment[:2]:
         return None
     if segment.start < before.start:

@@ -222,7 +222,7 @@ class _Reader:
         tiers = [self.tier(k, bounds) for k in range(1, count + 1)]
         for piece in self.pieces:
             self.at = piece.start()
-            raise self.problem(f"the file goes on after its {count} tiers; expected its end")
+            raise self.problem(f"the file continues after its {count} tiers; expected its end")
         intervals = [tier for tier in tiers if tier is not None]
         if not intervals:
             raise self.problem("the TextGrid has no interval tier; expected at least one")

@@ -79,7 +79,7 @@ def restore_tasks(tensors: Mapping[str, Array], facts: Facts) -> tuple[PhoneTask
     """Return what `task_parts` was given; raise an error of the usual kinds where something does not fit."""
     states = tuple(as_words(facts["states"]))
     if len(set(states)) != len(states):
-        raise ValueError("a state has another's name")
+        raise ValueError("two states have the same name")
     priors = tensors["priors"]
     if priors.shape != (len(states),) or not (priors > 0).all() or not math.isclose(priors.sum(), 1, abs_tol=1e-6):
         raise ValueError("the priors are not the shares of the states")
@@ -102,7 +102,7 @@ def _recipe(tensors: Mapping[str, Array], known: Facts) -> FeatureRecipe:
     if "recipe.mean" in tensors:
         scale = (tensors["recipe.mean"], tensors["recipe.deviation"])
         if scale[0].ndim != 1 or scale[0].shape != scale[1].shape or not np.isfinite(scale).all() or scale[1].min() < 0:
-            raise ValueError("mean and deviation of the features are none")
+            raise ValueError("mean and deviation of the features are not usable")
     audio, differences = as_truth(known["audio"]), as_truth(known["differences"])
     return FeatureRecipe(audio, differences, known["normalise"], as_count(known["context"]), scale)
 
@@ -130,7 +130,7 @@ def _phones(tensors: Mapping[str, Array], listed: object, states: Sequence[str])
     if leaving.ndim != 2 or moves.ndim != 2 or not leaving.shape[1] or moves.shape[1] <= max(sizes):
         raise ValueError("the durations of the phones have another shape")
     if len(labels) and not 0 <= labels.min() <= labels.max() < len(states):
-        raise ValueError("a phone has a state that there is not")
+        raise ValueError("a phone has an unknown state")
     if not ((leaving > 0) & (leaving < 1)).all() or not _are_shares(moves):
         raise ValueError("the durations of the phones are not probabilities")
     models: list[PhoneModel] = []
@@ -187,7 +187,7 @@ def _grams(kind: str, tensors: Mapping[str, Array], order: object) -> NGramModel
         if rows.ndim != 2 or rows.shape[1] != n or not scores.shape == weights.shape == rows.shape[:1]:
             raise ValueError(f"{name} has shape {rows.shape}")
         if rows.size and not 0 <= rows.min() <= rows.max() < len(tokens):
-            raise ValueError(f"{name} has a token that there is not")
+            raise ValueError(f"{name} has an unknown token")
         if not (scores <= 1e-6).all() or (weights == np.inf).any():
             raise ValueError(f"{name} has numbers that are not logarithms of probabilities")
         for row, score, weight in zip(rows.tolist(), scores.tolist(), weights.tolist(), strict=True):
@@ -221,7 +221,7 @@ def _lexicon(tensors: Mapping[str, Array], phones: Sequence[str]) -> Lexicon:
     if not word.ndim == length.ndim == phone.ndim == 1 or len(word) != len(length) or length.sum() != len(phone):
         raise ValueError("the pronunciations do not fit together")
     if not len(word) or (length < 1).any() or not 0 <= phone.min() <= phone.max() < len(phones):
-        raise ValueError("a pronunciation is empty or has a phone that there is not")
+        raise ValueError("a pronunciation is empty or has an unknown phone")
     if set(word.tolist()) != set(range(len(words))):
         raise ValueError("a word has no pronunciation, or a pronunciation no word")
     pronunciations: dict[str, list[tuple[str, ...]]] = {name: [] for name in words}

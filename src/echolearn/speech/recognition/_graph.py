@@ -1,7 +1,7 @@
 """The decoding graph: what may follow what, as arrays for the compiled search.
 
 Nodes either emit a frame (a state of a phone, at some frame of its duration) or are *anchors*: points between two
-tokens, one per history that the language model tells apart. A path through the graph alternates between them:
+tokens, one per history that the language model distinguishes. A path through the graph alternates between them:
 
     anchor --(language model)--> states of a phone or word --(token)--> anchor --(back-off)--> shorter anchor
 
@@ -201,7 +201,7 @@ def _at(anchor: int) -> Ways:
 
 
 def _histories(model: NGramModel) -> list[History]:
-    """Return the histories that a language model tells apart, longer ones first, so that back-off leads onward."""
+    """Return the histories that a language model distinguishes, longer ones first, so that back-off leads onward."""
     histories = {model.state(gram) for gram in model.probability if gram[-1] != END}
     histories |= {history[k:] for history in histories for k in range(1, len(history) + 1)}
     return sorted(histories | {()}, key=lambda history: (-len(history), history))

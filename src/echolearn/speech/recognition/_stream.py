@@ -294,7 +294,7 @@ class StreamSearch:
         return int(np.argmax(self.search.scores[: self.search.graph.emitting]))
 
     def _commit_at_a_pause(self) -> bool:
-        """Return whether the best path has just come to a pause; if so, give up paths with other tokens before it."""
+        """Return whether the best path has come to a pause; if so, give up paths with other tokens before it."""
         if self.pause is None:
             return False
         s, best = self.search, self._best()
