@@ -141,6 +141,14 @@ def arrays_of(owner: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
+def layout_of(facts: Mapping[str, object]) -> str:
+    """Return which axis of X is time; files of earlier versions know only time first."""
+    layout = facts.get("layout", "time_first")
+    if layout not in TIME_AXES:
+        raise ValueError(f"{layout!r:.40} is not a layout")
+    return str(layout)
+
+
 def check_contents(entries: Mapping[str, Entry], facts: Facts, check_step: CheckStep | None = None) -> None:
     """Raise ValueError unless the arrays are those of a network or a pipeline with these facts."""
     if "steps" in facts:

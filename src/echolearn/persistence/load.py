@@ -30,8 +30,8 @@ from echolearn.modelfile.schema import (
     SETS_OF_UNITS,
     SUMMARY,
     TENSORS,
-    TIME_AXES,
     arrays_of,
+    layout_of,
 )
 from echolearn.modelfile.values import as_count, as_finite, as_truth, as_whole, as_words, history_rows
 from echolearn.persistence.pipeline import FittedPipeline, check_file, checked_pipeline, restore_steps, step_name
@@ -107,7 +107,7 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         feature_names=names,
         inputs=inputs,
         training_end=_training_end(tensors),
-        layout=_layout(facts),
+        layout=layout_of(facts),
         target_names=as_words(facts.get("target_names", [])),
         recipe=_recipe(facts),
     )
@@ -174,14 +174,6 @@ def _recipe(facts: Facts) -> Facts | None:
     if recipe is not None and not isinstance(recipe, dict):
         raise ValueError(f"{recipe!r:.40} is not a recipe of features")
     return recipe
-
-
-def _layout(facts: Facts) -> str:
-    """Return which axis of X is time; files of earlier versions know only time first."""
-    layout = facts.get("layout", "time_first")
-    if layout not in TIME_AXES:
-        raise ValueError(f"{layout!r:.40} is not a layout")
-    return str(layout)
 
 
 def _inputs(tensors: dict[str, Array], n_in: int, missing: str) -> InputCodec:

@@ -22,8 +22,8 @@ from echolearn.modelfile.schema import (
     NETWORK,
     NETWORKS,
     STACK_TENSORS,
-    TIME_AXES,
     arrays_of,
+    layout_of,
 )
 from echolearn.modelfile.values import as_count, as_truth, as_whole, as_words
 from echolearn.runtime._plan import (
@@ -121,16 +121,9 @@ def _network_plan(contents: _Contents) -> Plan:
         summary=None if contents.deep else _summary(contents),
         answer=_answer(contents),
         resumption=_training_end(contents, n_features),
-        layout=_layout(facts),
+        layout=layout_of(facts),
     )
     return _forecast_plan(plan, contents) if facts["estimator"] == "ESNForecaster" else plan
-
-
-def _layout(facts: Facts) -> str:
-    layout = facts.get("layout", "time_first")
-    if layout not in TIME_AXES:
-        raise ValueError(f"{layout!r:.40} is not a layout")
-    return str(layout)
 
 
 def _training_end(contents: _Contents, n_features: int) -> Resumption | None:

@@ -87,7 +87,8 @@ class FeatureRecipe:
             scale = None
             if "scale" in facts:
                 mean, deviation = (np.asarray(part, np.float64) for part in facts["scale"])
-                if mean.ndim != 1 or mean.shape != deviation.shape or not np.isfinite([mean, deviation]).all():
+                finite = mean.shape == deviation.shape and np.isfinite([mean, deviation]).all()
+                if mean.ndim != 1 or not finite or deviation.min(initial=0) < 0:
                     raise ValueError("mean and deviation of the features are none")
                 scale = mean, deviation
             audio, differences = as_truth(facts["audio"]), as_truth(facts["differences"])

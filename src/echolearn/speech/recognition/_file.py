@@ -14,7 +14,7 @@ import numpy as np
 
 from echolearn.modelfile.layout import Entry, Facts
 from echolearn.modelfile.schema import check_contents
-from echolearn.modelfile.values import as_count, as_truth, as_words
+from echolearn.modelfile.values import as_count, as_words
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._phone_set import split_state
 from echolearn.speech.recognition._decoder import DecodingWeights, PhoneTask, WordTask
@@ -41,7 +41,7 @@ def task_parts(phones: PhoneTask, words: WordTask | None, recipe: FeatureRecipe)
         "phones": [[phone.name, len(phone.labels)] for phone in phones.phones],
         "phone_order": phones.language_model.order,
         "phone_weights": _floats(phones.weights),
-        "recipe": {name: getattr(recipe, name) for name in ("audio", "differences", "normalise", "context")},
+        "recipe": {name: value for name, value in recipe.facts().items() if name != "scale"},
     }
     if words is not None:
         tensors |= {
@@ -94,17 +94,9 @@ def restore_tasks(tensors: Mapping[str, Array], facts: Facts) -> tuple[PhoneTask
     if "word_order" in facts:
         lexicon = _lexicon(tensors, phones.phone_names)
         words = WordTask(lexicon, _grams("words", tensors, facts["word_order"]), _weights(facts["word_weights"]))
-    return phones, words, _recipe(tensors, facts["recipe"])
-
-
-def _recipe(tensors: Mapping[str, Array], known: Facts) -> FeatureRecipe:
-    scale = None
-    if "recipe.mean" in tensors:
-        scale = (tensors["recipe.mean"], tensors["recipe.deviation"])
-        if scale[0].ndim != 1 or scale[0].shape != scale[1].shape or not np.isfinite(scale).all() or scale[1].min() < 0:
-            raise ValueError("mean and deviation of the features are none")
-    audio, differences = as_truth(known["audio"]), as_truth(known["differences"])
-    return FeatureRecipe(audio, differences, known["normalise"], as_count(known["context"]), scale)
+    scale = [tensors[name] for name in ("recipe.mean", "recipe.deviation") if name in tensors]
+    recipe = FeatureRecipe.from_facts(facts["recipe"] | ({"scale": scale} if scale else {}))
+    return phones, words, recipe
 
 
 def _phone_tensors(task: PhoneTask) -> dict[str, Array]:
