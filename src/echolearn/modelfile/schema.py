@@ -36,9 +36,7 @@ ANY_DTYPE = tuple(DTYPES)
 @dataclass(frozen=True)
 class Tensor:
     """An array of a file. shape: its lengths, each a letter that means one length in the whole file; M: rows of U.
-
-    gaps: whether NaN in it stands for what is not known. runs: whether an answer depends on it; others are of the fit.
-    """
+    gaps: whether NaN stands for what is not known. runs: whether an answer depends on it."""
 
     shape: tuple[str, ...]
     dtypes: tuple[str, ...] = ("F64",)

@@ -49,10 +49,8 @@ class _Fitted:
 
 @dataclass(frozen=True)
 class _Known:
-    """A transformer that can be written: its settings and arrays. elementwise: it treats features one by one.
-
-    refit: the array with one row, fitted to which it has the same arrays again; "": any row will do.
-    """
+    """A transformer that can be written. elementwise: it treats features one by one. refit: the array with one row,
+    fitted to which it has the same arrays again; "": any row will do."""
 
     kind: type[BaseEstimator]
     settings: Mapping[str, Rule]

@@ -50,11 +50,8 @@ TRANSFORMERS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SimpleIm
 
 
 def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
-    """Return the plan of a model from the arrays and facts of its file (docs/reference/model_file.md).
-
-    ExportError names an option that cannot be exported or run; ValueError, TypeError or KeyError: the contents
-    contradict one another.
-    """
+    """Return the plan of a model from the arrays and facts of its file. ExportError names an option that cannot be
+    exported or run; ValueError, TypeError or KeyError: the contents contradict one another."""
     if "steps" in facts:
         return _pipeline_plan(tensors, facts)
     return _network_plan(_Contents(tensors, facts))

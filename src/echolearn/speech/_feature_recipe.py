@@ -46,10 +46,8 @@ Scale = tuple[NDArray[np.float64], NDArray[np.float64]]  # mean and deviation of
 
 @dataclass(frozen=True, eq=False)
 class FeatureRecipe:
-    """The steps that turn sound at 16 kHz (with `audio`), or else frames, into the inputs of a network.
-
-    The mean and deviation are those of the whole utterance, of the training part ("corpus"), or of the frames so far.
-    """
+    """The steps that turn sound at 16 kHz (with `audio`), or else frames, into the inputs of a network. Mean and
+    deviation are those of the whole utterance, of the training part ("corpus"), or of the frames so far."""
 
     audio: bool = True
     differences: bool = True

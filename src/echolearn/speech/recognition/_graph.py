@@ -30,10 +30,8 @@ _ARC_FIELDS = np.dtype([("source", "i4"), ("target", "i4"), ("duration", "f4"), 
 
 @dataclass(frozen=True)
 class Graph:
-    """A decoding graph; arcs are sorted by the node that they leave.
-
-    Anchors are numbered after all nodes that emit, and an arc between two anchors leads to one of a higher number.
-    """
+    """A decoding graph; arcs are sorted by the node that they leave. Anchors are numbered after all nodes that emit,
+    and an arc between two anchors leads to one of a higher number."""
 
     emission: NDArray[np.int32]  # (n_nodes,): the state that each node emits; -1 for anchors
     first: NDArray[np.int64]  # (n_nodes + 1,): the first arc of each node

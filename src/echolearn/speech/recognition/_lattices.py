@@ -36,10 +36,8 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True)
 class Lattice:
-    """The paths that are not much worse than the best one, as a graph from the first node to the last.
-
-    Every arc leads to a node of a higher number. Arcs are sorted by the node that they start at.
-    """
+    """The paths that are not much worse than the best one, as a graph from the first node to the last. Every arc leads
+    to a node of a higher number. Arcs are sorted by the node that they start at."""
 
     frame: NDArray[np.int64]  # of each node
     start: NDArray[np.int64]  # node of each arc, and so on below

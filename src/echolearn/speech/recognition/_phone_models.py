@@ -54,10 +54,8 @@ def state_runs(labels: Array) -> list[StateRun]:
 
 
 def phone_segments(labels: Array, names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return (phone, first frame, frame after its last) of an utterance from its state labels, indices into `names`.
-
-    A phone ends where the phone changes or where its states begin again from the left.
-    """
+    """Return (phone, first frame, frame after its last) from state labels, indices into `names`. A phone ends where the
+    phone changes or where its states begin again from the left."""
     segments: list[tuple[str, int, int]] = []
     last = -1
     for run in state_runs(labels):
