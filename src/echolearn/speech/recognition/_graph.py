@@ -55,8 +55,7 @@ class Graph:
     def weights(self, *, duration_weight: float, language_weight: float, penalty: float) -> NDArray[np.float32]:
         """Return the total weight of every arc; the penalty is subtracted for every token."""
         total = duration_weight * self.duration + language_weight * self.language
-        weights: NDArray[np.float32] = (total - penalty * (self.token >= 0)).astype(np.float32)
-        return weights
+        return np.asarray(total - penalty * (self.token >= 0), np.float32)
 
 
 class Routes(NamedTuple):

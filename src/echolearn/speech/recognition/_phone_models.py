@@ -125,8 +125,7 @@ def _shares(counts: NDArray[np.float64], allowed: NDArray[np.bool_] | None = Non
     shares = np.maximum(shares, MIN_MOVE_PROBABILITY)
     if allowed is not None:
         shares = np.where(allowed, shares, 0.0)
-    normalised: NDArray[np.float64] = shares / shares.sum()
-    return normalised
+    return np.asarray(shares / shares.sum())
 
 
 def hazards(durations: Counter[int], positions: int = HAZARD_FRAMES) -> NDArray[np.float64]:
