@@ -57,7 +57,7 @@ def network_payload(states: Sequence[str], n_features: int) -> Payload:
     return {**_shared(FeatureRecipe(context=context), states), "phone_decoder": None, "word_decoder": None}
 
 
-def hears_sound(n_features: int) -> bool:
+def takes_sound(n_features: int) -> bool:
     """Return whether a network has as many inputs as features of sound with a context: an odd multiple of 39."""
     context, rest = divmod(n_features, _features.FEATURE_COLUMNS)
     return rest == 0 and context % 2 == 1
