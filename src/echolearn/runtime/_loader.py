@@ -175,7 +175,9 @@ def _pipeline_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
 
 def _layer(contents: _Contents) -> Layer:
     """Return a reservoir and its readout as plain arrays."""
-    of_states, U = _state_rows(contents), contents.array("U")
+    U = contents.array("U")
+    statistics = MOMENTS_PER_UNIT + len(contents.tensors["thresholds"]) if contents.summarizes else 1
+    of_states = statistics * contents.units  # rows of U; the others are of inputs, and the intercept
     activation = contents.option("reservoir") or contents.option("activation", "tanh")
     if activation not in RUNNABLE_ACTIVATIONS:
         raise ExportError(
@@ -220,12 +222,6 @@ def _stack(contents: _Contents, k: int, backward_pairs: int) -> Stack:
         blocks.append(Block(**arrays, **{name: _frozen(value) for name, value in turns.items()}))
     arrays = {name: contents.array(f"{k}/{name}") for name in STACK_TENSORS}
     return Stack(**arrays, blocks=tuple(blocks), backward_pairs=backward_pairs)
-
-
-def _state_rows(contents: _Contents) -> int:
-    """Return how many rows of U are of states; the others are of inputs, and the intercept."""
-    statistics = MOMENTS_PER_UNIT + len(contents.tensors["thresholds"]) if contents.summarizes else 1
-    return statistics * int(contents.units)
 
 
 def _is_softmax(contents: _Contents) -> bool:
