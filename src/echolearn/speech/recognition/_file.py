@@ -13,7 +13,7 @@ from dataclasses import asdict
 import numpy as np
 
 from echolearn.modelfile.layout import Entry, Facts
-from echolearn.modelfile.schema import check_contents
+from echolearn.modelfile.schema import NETWORK, check_contents
 from echolearn.modelfile.values import as_count, as_words
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._phone_set import split_state
@@ -23,7 +23,6 @@ from echolearn.speech.recognition._ngrams import NGramModel
 from echolearn.speech.recognition._phone_models import PhoneModel
 from echolearn.validation import Array
 
-NETWORK_PREFIX = "model/"  # of the names of the network's arrays
 _ARRAY_TYPES = {
     "priors": "F64", "phones.labels": "I64", "phones.entry": "F64", "phones.leaving": "F64", "phones.next": "F64",
     "lexicon.words": "U8", "lexicon.word": "I64", "lexicon.length": "I64", "lexicon.phone": "I64",
@@ -59,8 +58,8 @@ def check_arrays(entries: Mapping[str, Entry], facts: Facts) -> None:
     network: dict[str, Entry] = {}
     for name, entry in entries.items():
         grams = _NGRAM_ARRAY.fullmatch(name)
-        if name.startswith(NETWORK_PREFIX):
-            network[name.removeprefix(NETWORK_PREFIX)] = entry
+        if name.startswith(f"{NETWORK}/"):
+            network[name.removeprefix(f"{NETWORK}/")] = entry
             continue
         if grams is not None:
             expected = "U8" if grams["text"] else ("F64" if name.endswith(("probability", "backoff")) else "I64")
@@ -70,9 +69,9 @@ def check_arrays(entries: Mapping[str, Entry], facts: Facts) -> None:
             raise ValueError(f"it holds arrays that no recogniser has: {name!r:.40}")
         if entry.dtype != expected:
             raise ValueError(f"{name} holds {entry.dtype}; expected {expected}")
-    if not isinstance(facts["model"], dict):
+    if not isinstance(facts[NETWORK], dict):
         raise ValueError("a recogniser without a network")
-    check_contents(network, facts["model"])
+    check_contents(network, facts[NETWORK])
 
 
 def restore_tasks(tensors: Mapping[str, Array], facts: Facts) -> tuple[PhoneTask, WordTask | None, FeatureRecipe]:
