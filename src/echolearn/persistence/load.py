@@ -16,13 +16,12 @@ from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, TrainingEnd
 from echolearn.fitting.parameters import Parameters
 from echolearn.fitting.settings import DEEP_RULES, SERIES_RULES, NetworkSettings
-from echolearn.modelfile.layout import RECOGNIZER, Facts
+from echolearn.modelfile.layout import MODEL, RECOGNIZER, Facts
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.schema import (
     CLASSIFIERS,
     DEEP,
     FORECASTER,
-    FORMAT,
     GIVEN_RESERVOIR,
     NETWORK,
     NETWORKS,
@@ -55,7 +54,7 @@ def read_model(path: str | PathLike[str]) -> Saved:
         raise ModelFileError(
             f"{place} is a recogniser of speech: load it with echolearn.speech.recognition.load_recognizer."
         )
-    tensors, facts = read_tensors(place, FORMAT, check_file)
+    tensors, facts = read_tensors(place, MODEL, check_file)
     try:
         return restore(tensors, facts)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
