@@ -53,7 +53,8 @@ def lstm(path, units, every=1):
     """Train PyTorch's LSTM in the same way."""
     import torch_peers
 
-    data = torch_peers.every(load_an4(path), every)
+    data = load_an4(path)
+    data["train"] = tuple(part[::every] for part in data["train"])
     network, record = torch_peers.train(data, "lstm", units, step_size=LSTM_STEP[units], epochs=12)
     test, opened = protocol.open_test(EXPERIMENT, path, seeds=[0], prepared=True)
     error = torch_peers.frame_error(network, torch_peers.batches(*test, 64))

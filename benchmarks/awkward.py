@@ -6,9 +6,7 @@ gaps, and logistic regression on windows.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -25,20 +23,7 @@ WINDOW = 10  # steps that the methods without a memory see
 IGNORED = -1
 Sequences = list[np.ndarray]
 Parts = tuple[Sequences, Sequences, Sequences, Sequences]  # X and y to train on, X and y to test on
-
-
-@dataclass(frozen=True)
-class Method:
-    """How a score is found from a seed, and the keyword of our estimators that it needs."""
-
-    score: Callable[[int], float]
-    needs: tuple[type, str] | None = None
-
-    def missing(self) -> str | None:
-        """Return the keyword that this version does not have, or None."""
-        if self.needs is None or self.needs[1] in inspect.signature(self.needs[0]).parameters:
-            return None
-        return self.needs[1]
+Score = Callable[[int], float]  # from a seed
 
 
 def windows(x: np.ndarray, fill: float = 0.0) -> np.ndarray:
@@ -56,7 +41,7 @@ def gapped() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return X, y, X_test, y_test
 
 
-def gaps() -> tuple[str, dict[str, Method]]:
+def gaps() -> tuple[str, dict[str, Score]]:
     """Lorenz, 1 ahead, 30 % of the inputs missing at random; R² of the test part."""
     X, y, X_test, y_test = gapped()
 
@@ -76,10 +61,10 @@ def gaps() -> tuple[str, dict[str, Method]]:
         return float(r2_score(y_test, np.stack(columns, axis=1)))
 
     return "30 % of inputs missing, Lorenz 1 ahead, R²", {
-        'ESNRegressor(missing="carry")': Method(lambda s: network(s, missing="carry"), (ESNRegressor, "missing")),
-        'ESNRegressor(missing="mean")': Method(lambda s: network(s, missing="mean"), (ESNRegressor, "missing")),
-        "SimpleImputer, ESNRegressor()": Method(imputed),
-        f"HistGradientBoosting, {WINDOW} steps": Method(boosted),
+        'ESNRegressor(missing="carry")': lambda seed: network(seed, missing="carry"),
+        'ESNRegressor(missing="mean")': lambda seed: network(seed, missing="mean"),
+        "SimpleImputer, ESNRegressor()": imputed,
+        f"HistGradientBoosting, {WINDOW} steps": boosted,
     }
 
 
@@ -109,7 +94,7 @@ def with_rare_labels() -> Parts:
     return X, labelled(X, 0.02), X_test, labelled(X_test, 0.02)
 
 
-def rare() -> tuple[str, dict[str, Method]]:
+def rare() -> tuple[str, dict[str, Score]]:
     """2 % positive labels per step; balanced accuracy of the test sequences."""
     X, y, X_test, y_test = with_rare_labels()
     true = np.concatenate(y_test)
@@ -121,11 +106,10 @@ def rare() -> tuple[str, dict[str, Method]]:
     def logistic(seed: int) -> float:
         return float(balanced_accuracy_score(true, on_windows(X, y, X_test, class_weight="balanced")))
 
-    balanced = Method(lambda s: network(s, class_weight="balanced"), (ESNClassifier, "class_weight"))
     return "2 % positives, balanced accuracy", {
-        'ESNClassifier(class_weight="balanced")': balanced,
-        "ESNClassifier()": Method(network),
-        f'LogisticRegression(class_weight="balanced"), {WINDOW} steps': Method(logistic),
+        'ESNClassifier(class_weight="balanced")': lambda seed: network(seed, class_weight="balanced"),
+        "ESNClassifier()": network,
+        f'LogisticRegression(class_weight="balanced"), {WINDOW} steps': logistic,
     }
 
 
@@ -141,7 +125,7 @@ def half_ignored(y: Sequences) -> Sequences:
     return [np.where(rng.random(len(labels)) < 0.5, labels, IGNORED) for labels in y]
 
 
-def half_labelled() -> tuple[str, dict[str, Method]]:
+def half_labelled() -> tuple[str, dict[str, Score]]:
     """Half of the labels per step ignored; accuracy of the test sequences."""
     X, y, X_test, y_test = with_all_labels()
     true, half = np.concatenate(y_test), half_ignored(y)
@@ -156,11 +140,10 @@ def half_labelled() -> tuple[str, dict[str, Method]]:
         model.fit(frames[there], np.concatenate(y)[there])
         return float(model.score(np.concatenate([windows(x) for x in X_test]), true))
 
-    ignoring = Method(lambda s: network(s, half, ignore_label=IGNORED), (ESNClassifier, "ignore_label"))
     return "half of the labels ignored, accuracy", {
-        f"ESNClassifier(ignore_label={IGNORED})": ignoring,
-        "ESNClassifier(), all labels": Method(lambda s: network(s, y)),
-        f"LogisticRegression on labelled steps, {WINDOW} steps": Method(logistic),
+        f"ESNClassifier(ignore_label={IGNORED})": lambda seed: network(seed, half, ignore_label=IGNORED),
+        "ESNClassifier(), all labels": lambda seed: network(seed, y),
+        f"LogisticRegression on labelled steps, {WINDOW} steps": logistic,
     }
 
 

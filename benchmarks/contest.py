@@ -123,14 +123,9 @@ def in_own_process(job, path):
 
 
 def in_parallel(jobs, tasks):
-    """Call functions side by side and print a line for each that ends; return whether all succeeded.
+    """Call functions, so many at a time, and print a line for each that ends; return whether all succeeded.
 
-    Parameters
-    ----------
-    jobs : int
-        Processes at a time.
-    tasks : list of (str, float, callable)
-        What is done, its processor seconds, and a function that returns what went wrong.
+    tasks: what is done, its processor seconds, and a function that returns what went wrong.
     """
     total, spent, start, good = sum(seconds for _, seconds, _ in tasks), 0.0, time.perf_counter(), True
     with ThreadPoolExecutor(jobs) as pool:

@@ -151,13 +151,7 @@ def entry_key(runs):
 
 
 def select(choices):
-    """Return the candidate with the lowest mean valid error; of equal ones, the one that stands first.
-
-    Parameters
-    ----------
-    choices : list of (candidate, list of float)
-        Valid errors over the seeds.
-    """
+    """Return the candidate with the lowest mean of its valid errors over the seeds; of equal ones, the first."""
     return min(choices, key=lambda choice: sum(choice[1]) / len(choice[1]))[0]
 
 

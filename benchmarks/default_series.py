@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -101,9 +100,8 @@ def methods() -> dict[str, Callable[[Task, int], float]]:
     found: dict[str, Callable[[Task, int], float]] = {
         "ESNRegressor()": ours,
         'ESNRegressor(learn="none")': lambda task, seed: ours(task, seed, learn="none"),
+        "ESNRegressor(), warm_up=X_train": ours_warmed_up,
     }
-    if "warm_up" in inspect.signature(ESNRegressor.score).parameters:
-        found["ESNRegressor(), warm_up=X_train"] = ours_warmed_up
     for name, settings in TUTORIALS.items():
         found[name] = lambda task, seed, settings=settings: tutorial(task, seed, **settings)
     found["RidgeCV, 10 steps"] = linear

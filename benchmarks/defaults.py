@@ -14,12 +14,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -173,14 +171,8 @@ def awkward(options: argparse.Namespace) -> Part:
     for make in own.TASKS_HERE:
         work, methods = make()
         heading(work, "greater is better")
-        found = []
-        for name, method in methods.items():
-            if method.missing() is None:
-                found.append(
-                    measured(work.split(",")[0], name, work.split(",")[-1].strip(), method.score, options.seeds)
-                )
-            else:
-                print(f"{name}: left out, this version has no keyword {method.missing()!r}")
+        title, *_, unit = map(str.strip, work.split(","))
+        found = [measured(title, name, unit, score, options.seeds) for name, score in methods.items()]
         rows += found
         seen = "; ".join(f"{row['method']} {median(row):.4f}" for row in found)
         goals.append(goal(work, "figures beside scikit-learn's cures", seen, None))
@@ -202,15 +194,6 @@ def layouts(options: argparse.Namespace) -> Part:
 PARTS = {part.__name__: part for part in (series, sequences, an4, awkward, layouts)}
 
 
-def commit() -> str:
-    """Return the commit of the tree, with a + if it has changed since."""
-    folder = Path(__file__).parent
-    git = ["git", "-C", str(folder)]
-    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-    changed = subprocess.run([*git, "status", "--porcelain", "--", "../src"], capture_output=True, text=True).stdout
-    return head + "+" * bool(changed.strip())
-
-
 def keep(name: str, found: Part, options: argparse.Namespace) -> None:
     """Add the results of a part to the file."""
     path = options.out
@@ -218,7 +201,7 @@ def keep(name: str, found: Part, options: argparse.Namespace) -> None:
     rows, goals = found
     for row in rows:
         row |= {"median": median(row), "least": min(row["values"]), "greatest": max(row["values"])}
-    about = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(), "seeds": options.seeds}
+    about = {"date": results.now(), "commit": results.commit(), "seeds": options.seeds}
     about |= {"machine": results.machine(), "versions": results.versions(), "defaults": results.defaults()}
     former = kept["parts"].get(name)
     if former is not None and former["rows"] != rows:  # what was measured before stays in the file

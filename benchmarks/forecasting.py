@@ -201,16 +201,6 @@ def run(pool, task, seeds):
     return values
 
 
-def table(values):
-    """Return the medians (least ... most) as a Markdown table."""
-    lines = ["| | " + " | ".join(LIBRARIES) + " |", "|---|" + "---:|" * len(LIBRARIES)]
-    for name, title in MEASURES.items():
-        if name in values:
-            cells = [f"{np.median(v):.3g} ({min(v):.2g} … {max(v):.2g})" for v in values[name].values()]
-            lines.append(f"| {title} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
 def draw(values, path):
     """Draw every seed as a dot and the median as a line, one panel per measure."""
     import matplotlib
@@ -254,7 +244,6 @@ def main():
             results.replace_file(RESULTS, values)
             print(f"{task} done after {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
     values = {name: values[name] for name in MEASURES if name in values}
-    print(table(values))
     if args.figure:
         draw(values, args.figure)
 

@@ -50,7 +50,7 @@ def measure(opened_browser, classes, folder):
     warnings.simplefilter("ignore")  # so few labels for so many classes: only the time matters here
     esn = ESNClassifier(UNITS, learn="none", validation_fraction=0.0).fit(sequences, labels)
     file = folder / "page.html"
-    file.write_text(build_page([page_model("model.safetensors", esn)]).html, encoding="utf-8")
+    file.write_text(build_page([page_model("model.safetensors", esn)]), encoding="utf-8")
     tab = opened_browser.new_page()
     starts = [opened(tab, file) for _ in range(OPENINGS)]
     X = pack_array(rng.standard_normal((FRAMES, FEATURES)))

@@ -97,25 +97,10 @@ def require_own_package():
 
 
 def open_test(experiment, path, *, seeds, prepared=False):
-    """Return the test part of an AN4 file and a record of what was read, by which commit and with which settings.
+    """Return the test part of an AN4 file (inputs and labels, one array per utterance), and what `describe` returns.
 
-    Parameters
-    ----------
-    experiment : str
-        Its settings are in benchmarks/frozen/EXPERIMENT.toml.
-    path : path
-        The AN4 file.
-    seeds : list of int
-        Random states of the networks to be tested; they are recorded.
-    prepared : bool, default False
-        Whether the inputs have the 117 columns that `an4.load_an4` gives, instead of 13 cepstra.
-
-    Returns
-    -------
-    part : tuple of two lists
-        Inputs and labels, one array per utterance.
-    record : dict
-        What `describe` returns.
+    seeds: random states of the networks to be tested, which are recorded. prepared: whether the inputs have the 117
+    columns that `an4.load_an4` gives, instead of 13 cepstra.
     """
     record = describe(experiment, path, seeds=seeds)  # refuses before anything is read
     part = an4.read_parts(path, [an4.TEST])[an4.TEST]

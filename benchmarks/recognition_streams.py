@@ -16,7 +16,6 @@ from sklearn.base import clone
 import an4
 import results
 from echolearn import DeepESNClassifier, ESNClassifier
-from echolearn.speech._corpus import NORMALISATIONS
 from echolearn.speech.recognition import learn_recognizer
 from echolearn.speech.recognition._learner import valid_part
 from echolearn.speech.recognition._transcription import text_of
@@ -37,7 +36,7 @@ def main():
     path = an4.data_file(parser.parse_args().data)
     cepstra = an4.load_cepstra(path)["valid"][0]
     rows = []
-    for normalise in NORMALISATIONS:
+    for normalise in ("utterance", "corpus", "running"):
         with tempfile.TemporaryDirectory() as folder:
             corpus = an4.corpus_without_test(path, folder, normalise)
             for name, network in NETWORKS.items():

@@ -100,16 +100,11 @@ def reservoirpy_states(network, X, *, workers=1, dtype="float64"):
     return record | {"states": sample(states)}
 
 
-def reservoirpy_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False, workers=1, intercept=False):
+def reservoirpy_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, workers=1, intercept=False):
     """Measure a fit and a prediction."""
-    from reservoirpy.nodes import Input, Ridge
+    from reservoirpy.nodes import Ridge
 
-    reservoir, readout = _reservoirpy_reservoir(network), Ridge(ridge=ridge, fit_bias=intercept)
-    if direct:
-        source = Input()
-        model = (source >> reservoir >> readout) & (source >> readout)
-    else:
-        model = reservoir >> readout
+    model = _reservoirpy_reservoir(network) >> Ridge(ridge=ridge, fit_bias=intercept)
     X, T, X_test = as_float64(X), one_hot(y, n_out), as_float64(X_test)
     with measured() as fit:
         model.fit(X, T, workers=workers)
@@ -192,29 +187,7 @@ def as_objects(sequences):
 # It always rescales W, so it is given the spectral radius that W has.
 
 
-def echoes_states(network, X):
-    """Measure the states of X, one (steps, n_in) array."""
-    from echoes.reservoir import ReservoirLeakyNeurons
-    from echoes.utils import tanh
-
-    units = network.W_rec.shape[0]
-    reservoir = ReservoirLeakyNeurons(
-        W_in=np.ascontiguousarray(network.W.T),
-        W=network.W_rec.toarray(),
-        W_fb=np.zeros((units, 1)),
-        bias=0.0,
-        activation=tanh,
-        leak_rate=network.leak,
-    )
-    X = with_frame_in_front(np.asarray(X, dtype=np.float64))
-    no_feedback = np.zeros((len(X), 1))
-    reservoir.harvest_states(X[:3], no_feedback[:3])  # compiles
-    with measured() as record:
-        states = reservoir.harvest_states(X, no_feedback)
-    return record | {"states": sample(states[1:])}
-
-
-def echoes_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=False, intercept=False):
+def echoes_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, intercept=False):
     """Measure a fit and a prediction of all utterances as one long sequence, because it does not take lists.
 
     The state continues from the end of one utterance into the next.
@@ -227,7 +200,7 @@ def echoes_fit_predict(network, X, y, X_test, y_test, *, ridge, n_out, direct=Fa
         spectral_radius=np.abs(np.linalg.eigvals(network.W_rec.toarray())).max(),
         leak_rate=network.leak,
         bias=0.0,
-        fit_only_states=not direct,
+        fit_only_states=True,
         regression_method="ridge",
         ridge_alpha=ridge,
         ridge_fit_intercept=intercept,

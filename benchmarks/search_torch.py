@@ -20,12 +20,6 @@ TRIALS = Path(__file__).with_suffix(".jsonl")
 LOG = results.FOLDER / "search_torch.json"
 
 
-def every(data, n):
-    """Return the same data with only every n-th training utterance."""
-    X, y = data["train"]
-    return data | {"train": (X[::n], y[::n])}
-
-
 def key(trial):
     """Return what makes a trial: settings, seconds, part of the data and seed."""
     what = trial["settings"], trial["core_seconds"], trial.get("every", 1), trial.get("seed", 0)
@@ -36,7 +30,8 @@ def run(path, trial):
     """Return the trial with what came out of it."""
     import torch_models  # here, so that a change of the networks is seen by the next trial
 
-    data = every(load_cepstra(path), trial.get("every", 1))
+    data = load_cepstra(path)
+    data["train"] = tuple(part[:: trial.get("every", 1)] for part in data["train"])
     _, facts = torch_models.train(data, trial["settings"], trial["core_seconds"], trial.get("seed", 0))
     found = {"valid_error": facts["valid_error"], "epochs": facts["epochs"], "weights": facts["weights"]}
     return trial | found | {"spent": facts["core_seconds"], "curve": facts["curve"]}

@@ -124,17 +124,22 @@ def by_size(folder: Path, names: list[str] | None) -> list[Path]:
     return sorted(paths, key=lambda path: path.stat().st_size)
 
 
-def measure_all(paths: list[Path], methods: list[str]) -> None:
-    """Add what is missing to the result file, under the rules of the protocol."""
-    code = protocol.code_fingerprint(["src/echolearn"])
+def reading_of(paths: list[Path]) -> tuple[str, Row]:
+    """Return the fingerprint of the library's code, and the record of a reading of test parts, or refuse."""
     record = protocol.require_frozen(NAME)
     digest = hashlib.sha256("".join(protocol.file_digest(path) for path in sorted(paths)).encode()).hexdigest()
     facts = {"experiment": NAME, **record, "data_sha256": digest, "date": results.now()}
+    return protocol.code_fingerprint(["src/echolearn"]), facts
+
+
+def measure_all(paths: list[Path], methods: list[str]) -> None:
+    """Add what is missing to the result file, under the rules of the protocol."""
+    code, record = reading_of(paths)
     for method in methods:
         wanted = [path for path in paths if not known(path.stem, method, code)]
         if not wanted:
             continue
-        protocol.log_reading(facts)
+        protocol.log_reading(record)
         compile_first(method)
         for path in wanted:
             row = {"work": path.stem, "method": method, **tried(method, read(path, "train"), read(path, "test"))}
@@ -144,9 +149,8 @@ def measure_all(paths: list[Path], methods: list[str]) -> None:
 
 def measure_seeds(paths: list[Path], methods: list[str], count: int) -> None:
     """Add the errors of seeds 0, 1, ... to the result file, under "seeds"; what it has is not run again."""
-    code, record = protocol.code_fingerprint(["src/echolearn"]), protocol.require_frozen(NAME)
-    digest = hashlib.sha256("".join(protocol.file_digest(path) for path in sorted(paths)).encode()).hexdigest()
-    protocol.log_reading({"experiment": NAME, **record, "data_sha256": digest, "date": results.now()})
+    code, record = reading_of(paths)
+    protocol.log_reading(record)
     for method in methods:
         compile_first(method)
         for path, seed in itertools.product(paths, range(count)):
@@ -207,9 +211,8 @@ EARLY_RIVALS: dict[str, Callable[[], Any]] = {"1-NN": lambda: KNeighborsClassifi
 
 def measure_early(paths: list[Path]) -> None:
     """Add figures of early answers to the result file, under "early"; sets that it has are not run again."""
-    code, record = protocol.code_fingerprint(["src/echolearn"]), protocol.require_frozen(NAME)
-    digest = hashlib.sha256("".join(protocol.file_digest(path) for path in sorted(paths)).encode()).hexdigest()
-    protocol.log_reading({"experiment": NAME, **record, "data_sha256": digest, "date": results.now()})
+    code, record = reading_of(paths)
+    protocol.log_reading(record)
     for path in paths:
         if any(row["work"] == path.stem and row["code"] == code for row in load(NAME).get("early", [])):
             continue

@@ -30,7 +30,6 @@ from echolearn.speech.recognition import load_recognizer
 from reliability.browser import browser
 
 REPEATS, RECORDINGS, LIVE_SECONDS, WARM_SECONDS = 7, 30, 12, 3
-ANSWERED = "() => document.querySelector('.heard')?.textContent.trim()"
 DONE = "() => document.getElementById('view').dataset.heard === 'done'"
 WATCH = """
 const look = () => {
@@ -68,7 +67,7 @@ PARTS = """async samples => {
 def page_of(folder, name, *paths, example=None):
     """Write the page of some models and return its file."""
     file = folder / name
-    file.write_text(build_page(open_models(paths[0], *paths[1:], example=example)).html, encoding="utf-8")
+    file.write_text(build_page(open_models(paths[0], *paths[1:], example=example)), encoding="utf-8")
     return file
 
 

@@ -1,8 +1,6 @@
 """PyTorch on the same data: RNN, LSTM and BLSTM frame classifiers, and autograd through the ridge solve."""
 
-import argparse
 import copy
-import json
 import time
 
 import numpy as np
@@ -12,18 +10,17 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.rnn import pack_sequence
 
-from an4 import load_an4
 from measure import measured
 from torch_models import PADDING, batches, frame_error, network_of
 
 THREADS = 2
 
 
-def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=16, clip=1.0, final=0.05, seed=0):
+def train(data, model, units, *, step_size, epochs=12, batch_size=16, clip=1.0, final=0.05, seed=0):
     """Train on train, choose the epoch on valid, and return the network and a record of its errors over time.
 
-    The step size falls linearly to `final` times its start over the epochs, or over `budget` seconds when that is
-    given. Seconds count training only: for every method the time spent on computing errors does not count.
+    The step size falls linearly to `final` times its start. Seconds count training only: for every method the time
+    spent on computing errors does not count.
     """
     torch.set_num_threads(THREADS)
     rng = np.random.default_rng(seed)
@@ -37,26 +34,18 @@ def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=1
     held_out = list(batches(*data["valid"], 64))
 
     curve, best, best_weights = [], np.inf, None
-    seconds, epoch, done = 0.0, 0, 0.0
+    seconds = 0.0
     start = time.perf_counter()
-    while done < 1:
+    for epoch in range(epochs):
         training = list(batches(X, y, batch_size, rng))
         for i, (frames, labels, lengths) in enumerate(training):
-            if budget is None:
-                done = (epoch + i / len(training)) / epochs
-            else:
-                done = (seconds + time.perf_counter() - start) / budget
-                if done >= 1:
-                    break
+            done = (epoch + i / len(training)) / epochs
             for group in optimizer.param_groups:
                 group["lr"] = step_size * (1 - (1 - final) * done)
             optimizer.zero_grad()
             criterion(network(frames, lengths).flatten(0, 1), labels.flatten()).backward()
             clip_grad_norm_(network.parameters(), clip)
             optimizer.step()
-        epoch += 1
-        if budget is None:
-            done = epoch / epochs
         seconds += time.perf_counter() - start
         error = frame_error(network, held_out)
         curve.append((round(seconds, 2), error))
@@ -69,27 +58,13 @@ def train(data, model, units, *, step_size, epochs=12, budget=None, batch_size=1
         "units": units,
         "weights": sum(p.numel() for p in network.parameters()),
         "step_size": step_size,
-        "epochs": epoch,
-        "budget": budget,
+        "epochs": epochs,
         "seed": seed,
         "utterances": len(X),
         "valid_error": best,
         "train_seconds": seconds,
         "curve": curve,
     }
-
-
-def sweep(data, model, units, step_sizes, **settings):
-    """Return the record of the step size with the lowest valid error, and the valid error of every one tried."""
-    records = [train(data, model, units, step_size=step, **settings)[1] for step in step_sizes]
-    best = min(records, key=lambda record: record["valid_error"])
-    return best | {"tried": {record["step_size"]: record["valid_error"] for record in records}}
-
-
-def every(data, n):
-    """Return the same data with only every n-th training utterance."""
-    X, y = data["train"]
-    return data | {"train": (X[::n], y[::n])}
 
 
 def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct=True, dtype="float32"):
@@ -185,29 +160,3 @@ def features(inputs, H, direct):
 def solved(G, Q, ridge):
     """Return U of (G + ridge I) U = Q."""
     return torch.cholesky_solve(Q, torch.linalg.cholesky(G + ridge * torch.eye(len(G), dtype=G.dtype)))
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", required=True, help="path of an4_states.npz")
-    parser.add_argument("--model", choices=["rnn", "lstm", "blstm"], required=True, help="kind of network")
-    parser.add_argument("--units", type=int, required=True, help="hidden units")
-    parser.add_argument("--epochs", type=int, default=12, help="epochs of training")
-    parser.add_argument("--budget", type=float, help="train for this many seconds instead of epochs")
-    parser.add_argument("--every", type=int, default=1, help="use every n-th training utterance")
-    parser.add_argument("--step-sizes", type=float, nargs="+", default=[8e-3], help="to choose from on valid")
-    parser.add_argument("--seed", type=int, default=0, help="random seed")
-    options = parser.parse_args()
-    print(
-        json.dumps(
-            sweep(
-                every(load_an4(options.data), options.every),
-                options.model,
-                options.units,
-                options.step_sizes,
-                epochs=options.epochs,
-                budget=options.budget,
-                seed=options.seed,
-            )
-        )
-    )

@@ -28,6 +28,7 @@ from echolearn.metrics import valid_time
 from echolearn.readout.orthogonal import OrthogonalFactors
 from echolearn.states import harvest
 from echolearn.states.closed_loop import Ring, run_closed_loop
+from forecasting import dense
 
 NAME = "valid_times"
 REGIMES = {"fixed, near zero": "near_zero", "fixed, edge of chaos": "edge"}
@@ -118,11 +119,6 @@ def peer(settings, network, seed, series, ridges):
         return lambda starts: loops(reservoir, U, ring, warm(settings, series, starts), settings["horizon"])
 
     return [forecasts(ridge) for ridge in ridges]
-
-
-def dense(matrix):
-    """Return a matrix, sparse or not, as an array."""
-    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
 
 
 def loops(reservoir, U, ring, series, horizon):

@@ -84,7 +84,7 @@ def page_tab() -> Iterator[Any]:
 def put_page(tab: Any, models: Sequence[PageModel], folder: Path) -> Path:
     """Write the page of some models, open it in a tab and wait until it has started; return its file."""
     file = folder / "page.html"
-    file.write_text(build_page(models).html, encoding="utf-8")
+    file.write_text(build_page(models), encoding="utf-8")
     tab.goto(file.as_uri())
     tab.wait_for_selector("html[data-ready]", state="attached")
     return file

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from benchmarks.layouts import ArrayLike, PolarsFrame, Tensor, cells, objects, padded
+from benchmarks.layouts import ArrayLike, PolarsFrame, Tensor, cells, masked, objects, padded
 from echolearn import DeepESNClassifier, ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier, SeriesRegressor
 from echolearn.exceptions import InputWarning
 from echolearn.fitting.data import open_data
@@ -39,11 +39,6 @@ def _panel(X: list[Any], ids: list[Any]) -> Any:
 def _nested(X: list[Any], ids: list[Any]) -> Any:
     columns = {f"d{j}": [pd.Series(x[:, j]) for x in X] for j in range(X[0].shape[1])}
     return pd.DataFrame(columns, index=ids)
-
-
-def _masked(X: list[Any]) -> Any:
-    filled = padded(X)
-    return np.ma.masked_array(np.nan_to_num(filled), np.isnan(filled))
 
 
 def _long(X: list[Any], ids: list[Any]) -> Any:
@@ -84,7 +79,7 @@ def wrapped(X: list[Any], how: str, ids: list[Any]) -> Any:
         "polars": lambda: PolarsFrame(dict(_long(X, ids))),
         "cells": lambda: cells(X),
         "nan": lambda: padded(X),
-        "masked": lambda: _masked(X),
+        "masked": lambda: masked(X),
         "stack": lambda: np.stack(X),
         "aeon": lambda: np.stack(X).swapaxes(1, 2),
         "tensor": lambda: Tensor(np.stack(X)),

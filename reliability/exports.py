@@ -105,16 +105,10 @@ def _settings(rng: np.random.Generator, kind: str) -> dict[str, Any]:
 
     units = int(rng.integers(5, 40))
     settings: dict[str, Any] = {"hidden_units": units, "random_state": int(rng.integers(1000))}
-    if kind.startswith("deep"):
-        settings = {"units": units // 2 * 2, "random_state": settings["random_state"]}
     missing = {"standardize": some(True, False), "missing": some("error", "error", "carry", "mean")}
     if kind.startswith("series"):
         settings |= {"dtype": some("float32", "float64"), "washout": some(0, 3), "ridge": some("auto", 1.0), **missing}
         return settings | ({} if kind == "series values" else {"readout": some("softmax", "ridge")})
-    if kind.startswith("deep"):
-        settings |= {"layers": some(1, 2, 3), "ensemble": some(1, 1, 2), "bidirectional": some(False, False, True)}
-        settings |= {"epochs": 2, "dtype": some("float32", "float64"), "angle": some(0.0, 2.0), **missing}
-        return settings | ({} if kind == "deep values" else {"readout": some("softmax", "ridge")})
     settings |= {
         "learn": "none",
         "activation": some("tanh", "tanh", "sigmoid", "relu", "identity"),
@@ -185,9 +179,8 @@ def _model(rng: np.random.Generator, kind: str, settings: dict[str, Any]) -> Any
     """Return an estimator that is not fitted."""
     if kind == "forecast":
         settings = {name: value for name, value in settings.items() if name not in ("direct", "dtype")}
-        return ESNForecaster(
-            **grouped_settings(settings, ESNForecaster), method="closed_loop"
-        )  # direct ones are refused
+        # direct ones are refused
+        return ESNForecaster(**grouped_settings(settings, ESNForecaster), method="closed_loop")
     of_values = "values" in kind
     if kind.startswith("series"):
         return (SeriesRegressor if of_values else SeriesClassifier)(**settings)

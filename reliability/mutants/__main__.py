@@ -24,7 +24,6 @@ from reliability.mutants.drawing import PACKAGES, Mutant, draw, function_around
 from reliability.results import keep, show
 
 HERE = Path(__file__).parent
-OUTCOMES = ("killed", "timeout", "survived", "explained")
 
 
 def main() -> None:

@@ -228,17 +228,11 @@ class _Collector(ast.NodeVisitor):
                 self._add(node, "statement removed", "pass")
             self.visit(node.value)
 
-    def visit_Raise(self, node: ast.Raise) -> None:
+    def _removed(self, node: ast.stmt) -> None:
         self._statement(node)
         self._add(node, "statement removed", "pass")
 
-    def visit_Continue(self, node: ast.Continue) -> None:
-        self._statement(node)
-        self._add(node, "statement removed", "pass")
-
-    def visit_Break(self, node: ast.Break) -> None:
-        self._statement(node)
-        self._add(node, "statement removed", "pass")
+    visit_Raise = visit_Continue = visit_Break = _removed
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self._statement(node)

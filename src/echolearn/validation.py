@@ -34,10 +34,8 @@ Answers: TypeAlias = Array | list[Array]
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite number that float64 can hold.
-
-    Fractions and decimals are not numbers here: they do not mix with arrays.
-    """
+    """Return whether a value is a finite number that float64 can hold. Fractions and decimals do not mix with
+    arrays."""
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         return False
     try:
@@ -206,11 +204,8 @@ def shown(value: object) -> str:
 
 
 def check_name(name: object, known: Iterable[str], where: str) -> None:
-    """Raise ValueError unless `name` is one of `known`.
-
-    The message begins with `where` the name was given, and suggests the nearest known name, or lists all of them where
-    none is near.
-    """
+    """Raise ValueError unless `name` is one of `known`. The message begins with `where` the name was given, and
+    suggests the nearest known name, or lists all of them where none is near."""
     known = sorted(known)
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"{where}: there is no setting {name!r:.80}; {hint(name, known)}")

@@ -34,7 +34,7 @@ def test_a_recogniser_as_a_page(tmp_path):
     toyspeech.recognizer().save(model)
     done = CliRunner().invoke(main, ["export", str(model), "--out", str(out), "--name", "toy"], catch_exceptions=False)
     assert done.exit_code == 0
-    assert out.read_text() == build_page([page_model("toy", toyspeech.recognizer())]).html
+    assert out.read_text() == build_page([page_model("toy", toyspeech.recognizer())])
 
 
 def test_a_file_that_is_no_model_is_named(tmp_path):

@@ -21,7 +21,7 @@ def test_the_ending_decides(tmp_path):
     esn.export(tmp_path / "model.h", name="gestures")
     assert (tmp_path / "model.h").read_text() == c_header(plan_of(esn), name="gestures")
     esn.export(tmp_path / "page.html", name="gestures")
-    assert (tmp_path / "page.html").read_text() == build_page([page_model("gestures", esn)]).html
+    assert (tmp_path / "page.html").read_text() == build_page([page_model("gestures", esn)])
     pytest.importorskip("onnx")
     esn.export(str(tmp_path / "model.onnx"), step=True)
     assert (tmp_path / "model.onnx").read_bytes() == onnx_model(plan_of(esn), step=True)

@@ -6,13 +6,13 @@ import pytest
 from echolearn import load
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile import reader
-from echolearn.modelfile.schema import FORMAT
+from echolearn.modelfile.layout import MODEL
 from reliability import forging
 from smallmodels import change_arrays, change_facts
 
 
 def test_extra_or_misshapen_arrays_are_refused(file):
-    content, (tensors, _) = file.read_bytes(), forging.taken_apart(file.read_bytes(), FORMAT)
+    content, (tensors, _) = file.read_bytes(), forging.taken_apart(file.read_bytes(), MODEL)
     for changes, words in (
         ({"extra": np.ones(2)}, "arrays that no echolearn-model file has: 'extra'"),
         ({"../../W": np.ones(2)}, "arrays that no echolearn-model file has"),

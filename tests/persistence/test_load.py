@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 import toys
 from echolearn import ESNClassifier, ESNRegressor, load
 from echolearn.exceptions import ModelFileError
-from echolearn.modelfile.schema import FORMAT
+from echolearn.modelfile.layout import MODEL
 from reliability import forging
 from smallmodels import change_facts, same
 
@@ -43,7 +43,7 @@ def test_facts_that_make_no_sense_are_refused(file, changes):
     ("name", "value"), [("hidden_units", 10**12), ("direct", "yes"), ("washout", -1), ("dtype", "object"), ("leak", 7)]
 )
 def test_settings_that_no_network_has_are_refused(file, name, value):
-    settings = forging.taken_apart(file.read_bytes(), FORMAT)[1]["settings"]
+    settings = forging.taken_apart(file.read_bytes(), MODEL)[1]["settings"]
     change_facts(file, settings={**settings, name: value})
     with pytest.raises(ModelFileError, match=name):
         load(file)

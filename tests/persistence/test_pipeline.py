@@ -10,7 +10,7 @@ import echolearn
 import toys
 from echolearn import DeepESNRegressor, ESNClassifier, ESNRegressor, FrameWise, SeriesClassifier
 from echolearn.exceptions import ModelFileError
-from echolearn.modelfile.schema import FORMAT
+from echolearn.modelfile.layout import MODEL
 from reliability import forging
 from smallmodels import change_arrays, change_facts
 from toys import grouped
@@ -40,7 +40,7 @@ PIPELINES = {
 
 def parts(path):
     """Return the facts and the arrays of a file, to compare."""
-    tensors, facts = forging.taken_apart(path.read_bytes(), FORMAT)
+    tensors, facts = forging.taken_apart(path.read_bytes(), MODEL)
     return facts, {name: value.tobytes() for name, value in tensors.items()}
 
 
@@ -88,7 +88,7 @@ def test_gaps_pass_a_scaler_and_are_carried_by_the_network(tmp_path):
 
 
 def test_forged_pipelines_are_refused(file):
-    content, (tensors, facts) = file.read_bytes(), forging.taken_apart(file.read_bytes(), FORMAT)
+    content, (tensors, facts) = file.read_bytes(), forging.taken_apart(file.read_bytes(), MODEL)
     step = facts["steps"][0]
     wide = {name: np.append(tensors[f"0/{name}"], 1.0) for name in ("mean_", "var_", "scale_")}
     for change in (

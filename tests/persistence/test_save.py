@@ -16,8 +16,8 @@ import toys
 from echolearn import ESNClassifier, load
 from echolearn.fitting.codecs import ClassCodec
 from echolearn.fitting.parameters import flat_settings
+from echolearn.modelfile.layout import MODEL
 from echolearn.modelfile.reader import read_tensors
-from echolearn.modelfile.schema import FORMAT
 from echolearn.modelfile.writer import write_tensors
 from reliability import forging
 from smallmodels import LABELS, MODELS, SMALL, VALUES, X, same
@@ -75,8 +75,8 @@ def test_missing_file_and_folder(tmp_path, model):
 
 def test_the_format_is_the_one_specified(model, file):
     """A file written by hand after docs/reference/model_file.md is as good as ours, and other readers can read ours."""
-    tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
-    file.with_name("by hand").write_bytes(forging.written((tensors, facts), FORMAT))
+    tensors, facts = forging.taken_apart(file.read_bytes(), MODEL)
+    file.with_name("by hand").write_bytes(forging.written((tensors, facts), MODEL))
     assert same(load(file.with_name("by hand")), model)
     read = load_file(file)
     assert read.keys() == tensors.keys()
@@ -175,7 +175,7 @@ def test_saving_keeps_to_the_umask(model, tmp_path):
 
 
 def test_version_is_written(file):
-    assert read_tensors(file, FORMAT)[1]["echolearn"] == echolearn.__version__
+    assert read_tensors(file, MODEL)[1]["echolearn"] == echolearn.__version__
 
 
 @pytest.mark.parametrize(

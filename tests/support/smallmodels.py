@@ -5,7 +5,7 @@ import pytest
 
 import toys
 from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier, SeriesRegressor
-from echolearn.modelfile.schema import FORMAT
+from echolearn.modelfile.layout import MODEL
 from reliability import forging
 from toys import grouped
 
@@ -61,12 +61,12 @@ def same(a, b):
 
 def change_facts(file, **changes):
     """Change some facts of a file, under a checksum that is right for them."""
-    tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
-    file.write_bytes(forging.written((tensors, {**facts, **changes}), FORMAT))
+    tensors, facts = forging.taken_apart(file.read_bytes(), MODEL)
+    file.write_bytes(forging.written((tensors, {**facts, **changes}), MODEL))
 
 
 def change_arrays(file, **changes):
     """Change, add or (None) remove arrays of a file, under a checksum that is right for them."""
-    tensors, facts = forging.taken_apart(file.read_bytes(), FORMAT)
+    tensors, facts = forging.taken_apart(file.read_bytes(), MODEL)
     tensors = {name: value for name, value in {**tensors, **changes}.items() if value is not None}
-    file.write_bytes(forging.written((tensors, facts), FORMAT))
+    file.write_bytes(forging.written((tensors, facts), MODEL))

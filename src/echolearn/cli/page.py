@@ -31,6 +31,5 @@ def page(*, model: Path, out: Path, compare: Path | None, example: Path | None) 
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html")
     claim(out)
-    built = build_page(open_models(model, compare, example))
-    write_atomically(out, built.html.encode("utf-8"))
+    write_atomically(out, build_page(open_models(model, compare, example)).encode("utf-8"))
     report(out, f" ({out.stat().st_size:,} bytes); open it in a browser.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,9 +28,10 @@ from echolearn.display.facts import counted
 from echolearn.estimators import ESNForecaster
 from echolearn.exceptions import CorpusError, Problem
 from echolearn.modelfile.atomic import write_atomically
-from echolearn.speech import Segment, read_audio, write_mlf
+from echolearn.speech import read_audio, write_mlf
+from echolearn.speech._corpus import state_segments
 from echolearn.speech._feature_recipe import FeatureRecipe
-from echolearn.speech._features import FRAME_SECONDS, WINDOW_SAMPLES
+from echolearn.speech._features import WINDOW_SAMPLES
 from echolearn.speech._text import raise_any
 from echolearn.speech.recognition import Recognizer
 from echolearn.speech.recognition._recognizer import StateClassifier, load_any
@@ -175,11 +175,4 @@ def write_predictions(model: StateClassifier, names: Sequence[str], X: Sequence[
         )
         write_atomically(out, content.getvalue())
         return
-    segments = {name: _segments(states) for name, states in zip(names, model.predict(list(X)), strict=True)}
-    write_mlf(out, segments)
-
-
-def _segments(states: Array) -> list[Segment]:
-    """Return one segment per run of equal states, in seconds."""
-    edges = np.flatnonzero(np.r_[True, states[1:] != states[:-1], True]).tolist()
-    return [Segment(a * FRAME_SECONDS, b * FRAME_SECONDS, str(states[a])) for a, b in itertools.pairwise(edges)]
+    write_mlf(out, {name: state_segments(y) for name, y in zip(names, model.predict(list(X)), strict=True)})

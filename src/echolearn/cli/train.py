@@ -1,4 +1,4 @@
-"""The commands `train`, `evaluate` and `align`. Whatever is slow to import is imported when they run."""
+"""The commands `train` and `align`: a network or a recogniser from a table or a corpus, and its state labels."""
 
 from __future__ import annotations
 

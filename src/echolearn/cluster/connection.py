@@ -116,10 +116,8 @@ def _check(client: Client) -> None:
 
 
 def _on_every_machine(client: Client, function: Callable[..., str], *arguments: str) -> Iterator[tuple[str, str]]:
-    """Yield the name of the scheduler, and of each worker, with what a function of the standard library returns there.
-
-    A missing package gives "none"; a worker that dies in the meantime is left out.
-    """
+    """Yield the name of the scheduler, and of each worker, with what a function returns there; "none" for a missing
+    package. A worker that dies in the meantime is left out."""
     missing = importlib.metadata.PackageNotFoundError
     try:
         yield "the scheduler", client.run_on_scheduler(function, *arguments)

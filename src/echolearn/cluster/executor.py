@@ -232,7 +232,7 @@ class ClusterExecutor:
         return last
 
     def _tree_sum(self, terms: list[Future]) -> Any:
-        """Return the sum, added on the workers; at most ARITY terms are added in this process."""
+        """Return the sum, added on the workers; at most TERMS_PER_NODE terms are added in this process."""
         if len(terms) <= TERMS_PER_NODE:
             return tree_sum(map(self.result, terms))
         while len(terms) > 1:
@@ -281,10 +281,8 @@ class ClusterExecutor:
         return size <= WHOLE_MEMORY_SHARE * min(limits, default=np.inf)
 
     def copy(self, parts: Parts, slot: str) -> Future:
-        """Return the copy of all parts that a worker has, a list of them; it lives as long as the parts do.
-
-        The scheduler removes second copies of a part when it likes, but not what a task has made of them.
-        """
+        """Return the copy of all parts that a worker has, which lives as long as they do: the scheduler removes second
+        copies of a part when it likes, but not what a task has made of them."""
         copies = self._copies.setdefault(parts.futures[0], {})
         name = f"{slot} {hash(tuple(parts.numbers))}"
         if name not in copies:

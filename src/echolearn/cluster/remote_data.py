@@ -76,7 +76,7 @@ def _read_targets(paths: Sequence[str]) -> list[Array]:
 
 
 def _examine(paths: Sequence[str], function: Callable[[list[str]], Result]) -> list[Result]:
-    """Return function(paths) of every AT_ONCE paths, computed on the workers."""
+    """Return function(paths) of every FILES_PER_TASK paths, computed on the workers."""
     executor, names = _executor(), [os.fspath(path) for path in paths]
     tasks = [
         executor.submit(function.__name__, function, names[start : start + FILES_PER_TASK])

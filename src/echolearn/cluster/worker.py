@@ -29,11 +29,8 @@ RESEND_SECONDS = 5.0  # seconds after which a report that has no answer is sent 
 
 
 class Parcel:
-    """A result whose arrays arrive in memory of their own.
-
-    Dask delivers arrays as views into the received message, at any address, and loops over numbers that are not aligned
-    to their size add in another order.
-    """
+    """A result whose arrays arrive in memory of their own. Dask delivers views into the received message, at any
+    address, and loops over numbers that are not aligned to their size add in another order."""
 
     def __init__(self, value: Any):
         self.value = value
@@ -112,11 +109,8 @@ def do_piece(version: str, job: bytes, number: int, reports: str, parts: list[li
 
 
 class Inbox:
-    """The messages of a queue of the scheduler, one after another.
-
-    This side limits the time that it waits, and the request stays open: the scheduler would log the timeout of a queue
-    as an error, with its traceback.
-    """
+    """The messages of a queue of the scheduler. This side limits the time that it waits, and the request stays open:
+    the scheduler would log the timeout of a queue as an error, with its traceback."""
 
     def __init__(self, name: str, client: Any) -> None:
         import distributed

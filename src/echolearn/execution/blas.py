@@ -45,10 +45,8 @@ class _BlasLimit:
 
 
 def _take_control() -> None:
-    """Let this thread change the limits, whichever of ours has set them; a lock protects them.
-
-    From threadpoolctl 3.8 on, only the thread that set a limit can lift it.
-    """
+    """Let this thread change the limits, whichever of ours has set them; a lock protects them. From threadpoolctl 3.8
+    on, only the thread that set a limit can lift it."""
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)

@@ -73,10 +73,8 @@ class Executor(Protocol[Data]):
         advance: Callable[[Result, Prepared], Result],
         start: Result,
     ) -> Result:
-        """Return the state after state = advance(state, prepare(data, *item)) for every item, from `start` on.
-
-        Items are prepared ahead and in parallel; the state advances in order. `advance` must not change its arguments.
-        """
+        """Return the state after state = advance(state, prepare(data, *item)) for every item, from `start` on. Items
+        are prepared ahead and in parallel. `advance` must not change its arguments."""
 
 
 class LocalExecutor:

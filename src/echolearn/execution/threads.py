@@ -33,11 +33,8 @@ _thread = local()
 
 
 def thread_count() -> int:
-    """Return the number of threads that this process may use.
-
-    That is one per core, unless the environment (`THREAD_VARIABLES`, which joblib also sets in its worker processes) or
-    threadpoolctl's `threadpool_limits` allows for fewer. It has no influence on the bits of a result.
-    """
+    """Return the number of threads that this process may use: one per core, unless `THREAD_VARIABLES` (joblib sets one
+    in its processes) or threadpoolctl allow for fewer. It has no influence on the bits of a result."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     settings = [os.environ.get(name, "").split(",")[0].strip() for name in THREAD_VARIABLES]
     limits = [int(text) for text in settings if text.isdigit()]
@@ -50,10 +47,8 @@ def _pool(count: int) -> ThreadPoolExecutor:
 
 
 def _become_worker() -> None:
-    """Mark this thread as a worker, and silence NumPy there.
-
-    Numbers that are not finite are reported where the results are summed; a warning from each thread says less.
-    """
+    """Mark this thread as a worker, and silence NumPy there: numbers that are not finite are reported where the results
+    are summed."""
     _thread.is_worker = True
     np.seterr(over="ignore", invalid="ignore")
 
@@ -70,10 +65,8 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def as_worker() -> Iterator[None]:
-    """Let a thread of another pool, such as a cluster's, work as one of our worker threads.
-
-    BLAS has one thread in this process from then on, because other threads may still work when this one ends.
-    """
+    """Let a thread of another pool, such as a cluster's, work as one of ours. BLAS has one thread in this process from
+    then on, because other threads may still work when this one ends."""
     blas.limit_blas_for_good()
     _thread.is_worker = True
     try:
@@ -124,7 +117,7 @@ def map_and_sum(function: Callable[[Item], Result], items: Iterable[Item]) -> Re
     return tree_sum(map_in_order(function, items))
 
 
-# ---------------- Sums whose order of addition depends on the number of terms alone, so that their bits do not de
+# ---------------- Sums whose order of addition, and so their bits, depends on the number of terms alone
 
 
 Term = TypeVar("Term")
@@ -133,10 +126,8 @@ TERMS_PER_NODE = 4  # terms that one node of the tree adds, from left to right
 
 
 def tree_sum(terms: Iterable[Term]) -> Term:
-    """Return the sum of the terms, added in a fixed tree: each node adds ARITY neighbours into the first of them.
-
-    Only one partial sum exists on each level of the tree. The terms need `+=`; without any, the result is None.
-    """
+    """Return the sum of the terms, each node of a fixed tree adding TERMS_PER_NODE neighbours into the first of them by
+    `+=`. Only one partial sum exists on each level; without any terms, the result is None."""
     levels: list[list[Term]] = []  # the sum in the unfinished node of each level, or nothing
     counts: list[int] = []  # how many terms that sum has
 

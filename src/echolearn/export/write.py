@@ -97,7 +97,7 @@ def export_model(
         if step or numbers is not None or X is not None:
             raise ExportError("step, numbers and X are for ONNX and C; leave them out for a page.")
         page = load("echolearn.export.page.document")
-        contents = {place: page.build_page([page.page_model(name, model)]).html.encode("utf-8")}
+        contents = {place: page.build_page([page.page_model(name, model)]).encode("utf-8")}
     elif place.suffix == ".onnx":
         if X is not None:
             raise ExportError("X measures the loss of a header in C; leave it out for ONNX.")

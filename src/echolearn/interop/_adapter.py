@@ -28,10 +28,8 @@ FORECASTER_SETTINGS: Parameters = {"hidden_units": 5, "reservoir": {"connections
 
 
 def parameters_of(estimator: type, *, without: Iterable[str] = ()) -> Callable[[Constructor], Constructor]:
-    """Return a decorator for `__init__`: it takes, stores and shows the parameters of another class beside its own.
-
-    Libraries read the signature to find out what can be set. without: names that the adapter decides on itself.
-    """
+    """Return a decorator for `__init__`, which takes, stores and shows the parameters of another class beside its own,
+    as libraries read the signature. without: names that the adapter decides on itself."""
     theirs = [p for name, p in signature(estimator).parameters.items() if name not in set(without)]
 
     def decorate(init: Constructor) -> Constructor:

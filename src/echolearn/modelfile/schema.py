@@ -12,7 +12,6 @@ from echolearn.modelfile.layout import DTYPES, MODEL, Entry, Facts
 from echolearn.modelfile.values import HISTORY_TENSORS, as_count, as_words, from_json
 from echolearn.validation import BOOLEAN, Array, check_each, whole_number
 
-FORMAT = MODEL
 FORECASTER = "ESNForecaster"
 CLASSIFIERS = ("ESNClassifier", "SeriesClassifier", "DeepESNClassifier")
 SERIES, DEEP = ("SeriesClassifier", "SeriesRegressor"), ("DeepESNClassifier", "DeepESNRegressor")
@@ -36,14 +35,11 @@ ANY_DTYPE = tuple(DTYPES)
 @dataclass(frozen=True)
 class Tensor:
     """An array of a file. shape: its lengths, each a letter that means one length in the whole file; M: rows of U.
-
-    gaps: whether NaN in it stands for what is not known. runs: whether an answer depends on it; others are of the fit.
-    """
+    gaps: whether NaN stands for what is not known."""
 
     shape: tuple[str, ...]
     dtypes: tuple[str, ...] = ("F64",)
     gaps: bool = False
-    runs: bool = True
 
 
 TENSORS: dict[str, Tensor] = {
@@ -58,10 +54,10 @@ TENSORS: dict[str, Tensor] = {
     "backward": Tensor(("N",), ("BOOL",)),
     "delays": Tensor(("delays",), ("I64",)),
     "thresholds": Tensor(("thresholds", "N")),
-    "shares": Tensor(("four",), runs=False),
+    "shares": Tensor(("four",)),
     "U": Tensor(("M", "n_out")),
-    "G": Tensor(("M", "M"), runs=False),
-    "Q": Tensor(("M", "n_out"), runs=False),
+    "G": Tensor(("M", "M")),
+    "Q": Tensor(("M", "n_out")),
     "classes": Tensor(("n_out",), ANY_DTYPE),
     "input_mean": Tensor(("n_features",)),
     "input_scale": Tensor(("n_features",)),
@@ -74,15 +70,15 @@ TENSORS: dict[str, Tensor] = {
     "label_slopes": Tensor(("n_out",)),
     "target_mean": Tensor(("values",)),
     "target_scale": Tensor(("values",)),
-    "topology": Tensor(("hidden_units", "hidden_units"), ANY_DTYPE, runs=False),
-    "topology.data": Tensor(("links",), ANY_DTYPE, runs=False),
-    "topology.indices": Tensor(("links",), ("I64",), runs=False),
-    "topology.indptr": Tensor(("hidden_units + 1",), ("I64",), runs=False),
-    "reservoir.W": Tensor(("n_in", "N"), runs=False),
-    "reservoir.W_rec": Tensor(("connections",), runs=False),
-    "reservoir.leak": Tensor(("N",), runs=False),
-    "reservoir.bias": Tensor(("N",), runs=False),
-    "reservoir.W_fb": Tensor(("N", "n_out"), runs=False),
+    "topology": Tensor(("hidden_units", "hidden_units"), ANY_DTYPE),
+    "topology.data": Tensor(("links",), ANY_DTYPE),
+    "topology.indices": Tensor(("links",), ("I64",)),
+    "topology.indptr": Tensor(("hidden_units + 1",), ("I64",)),
+    "reservoir.W": Tensor(("n_in", "N")),
+    "reservoir.W_rec": Tensor(("connections",)),
+    "reservoir.leak": Tensor(("N",)),
+    "reservoir.bias": Tensor(("N",)),
+    "reservoir.W_fb": Tensor(("N", "n_out")),
     "exogenous_mean": Tensor(("inputs",)),
     "exogenous_scale": Tensor(("inputs",)),
     "last_state": Tensor(("states", "N"), ("F32", "F64")),
@@ -101,8 +97,8 @@ TENSORS: dict[str, Tensor] = {
     "direct.effects": Tensor(("series columns", "inputs")),
     "direct.states": Tensor(("series", "N")),
     "direct.inputs": Tensor(("series", "n_in")),
-    "history": Tensor(("epochs", "columns"), gaps=True, runs=False),
-    "history.there": Tensor(("epochs", "columns"), ("BOOL",), runs=False),
+    "history": Tensor(("epochs", "columns"), gaps=True),
+    "history.there": Tensor(("epochs", "columns"), ("BOOL",)),
 }
 # Arrays of a deep network: of stack k as "k/name", of its layer l from 1 on as "k/l/name".
 FLOAT_DTYPES = ("F32", "F64")
@@ -141,6 +137,14 @@ def arrays_of(owner: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
+def layout_of(facts: Mapping[str, object]) -> str:
+    """Return which axis of X is time; files of earlier versions know only time first."""
+    layout = facts.get("layout", "time_first")
+    if layout not in TIME_AXES:
+        raise ValueError(f"{layout!r:.40} is not a layout")
+    return str(layout)
+
+
 def check_contents(entries: Mapping[str, Entry], facts: Facts, check_step: CheckStep | None = None) -> None:
     """Raise ValueError unless the arrays are those of a network or a pipeline with these facts."""
     if "steps" in facts:
@@ -159,7 +163,7 @@ def _check_network(entries: Mapping[str, Entry], facts: Facts) -> None:
         entries = _check_deep(entries, settings, facts, lengths)
     unknown = sorted(set(entries) - set(TENSORS))
     if unknown:
-        raise ValueError(f"it holds arrays that no {FORMAT} file has: {unknown[0]!r:.40}")
+        raise ValueError(f"it holds arrays that no {MODEL} file has: {unknown[0]!r:.40}")
     _check_names(set(entries), settings, facts)
     if not deep:
         lengths |= _lengths(entries["W"], settings, facts)

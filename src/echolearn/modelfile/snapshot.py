@@ -42,10 +42,8 @@ def write_snapshot(path: Path, arrays: Mapping[str, Array], model: str) -> None:
 
 
 def read_snapshot(path: Path, like: Mapping[str, Array], model: str) -> dict[str, Array]:
-    """Return the arrays of a snapshot; raise ModelFileError unless it is one of this model.
-
-    like: the arrays of a stream of the model, whose names, shapes and dtypes the snapshot must have.
-    """
+    """Return the arrays of a snapshot; raise ModelFileError unless it is one of this model, with the names, shapes and
+    dtypes of `like`, the arrays of a stream of the model."""
     arrays, facts = read_tensors(path, SNAPSHOT)
     if facts.get("model") != model:
         raise ModelFileError(

@@ -116,10 +116,8 @@ HISTORY_TENSORS = ("history", "history.there")
 
 
 def history_tensors(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Array], list[str]]:
-    """Return rows as arrays, and the names of the columns.
-
-    "history" has the numbers (rows, columns), "history.there" whether the row has a number of that name.
-    """
+    """Return rows as arrays, and the names of the columns: "history" has the numbers (rows, columns), "history.there"
+    whether the row has a number of that name."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     numbers = [[float(row.get(name, 0)) for name in columns] for row in rows]
     there = [[name in row for name in columns] for row in rows]

@@ -159,10 +159,8 @@ class Anchor:
         return cls(reference, ordered, mean, np.where(deviation > 0, deviation, 1.0), correlation)
 
     def normal_scores(self, errors: Array) -> Array:
-        """Return errors (n, n_outputs) as numbers of mean 0 and deviation 1 if nothing has changed, larger if they are.
-
-        They are quantiles of the normal distribution at the rank of each distance, ties in the middle of theirs.
-        """
+        """Return errors (n, n_outputs) as numbers of mean 0 and deviation 1 if nothing has changed: quantiles of the
+        normal distribution at the rank of each distance, ties in the middle of theirs."""
         distances = self.reference.distances(errors)
         z = np.empty_like(distances)
         for j, (known, d) in enumerate(zip(self.ordered, distances.T, strict=True)):

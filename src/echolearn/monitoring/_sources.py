@@ -62,10 +62,8 @@ def error_source(model: Monitored, *, learn: bool, targets: bool) -> ErrorSource
 
 
 def held_out_errors(model: Monitored, training: object, *, targets: bool) -> Array:
-    """Return the errors (n, n_outputs) in each fifth of the training data by an estimator fitted to the other four.
-
-    These are fifths of the sequences or, where there are fewer, of the time of each sequence.
-    """
+    """Return the errors (n, n_outputs) in each fifth of the training data by an estimator fitted to the other four:
+    fifths of the sequences or, where there are fewer, of the time of each sequence."""
     X, y = check_pair("training", training)
     if not isinstance(model, (ESNClassifier, ESNRegressor)):
         raise TypeError(
@@ -113,10 +111,8 @@ def _warn_of_separate_columns(esn: ESNForecaster) -> None:
 
 
 def forecast_stream(esn: ESNForecaster) -> tuple[EstimatorStream, Array | None]:
-    """Return a stream that answers each value of a series with the next one, and the first value that it expects.
-
-    It continues the series of the fit. A forecaster of several series starts in its initial state, and expects nothing.
-    """
+    """Return a stream that answers each value of a series with the next one, and the first value that it expects. Of
+    several series, it starts in the initial state and expects nothing."""
     known = esn.forecast_
     mean, scale = esn.target_mean_, esn.target_scale_
     inputs = InputCodec(mean, scale, "error", mean, np.zeros(len(mean), bool))
@@ -247,10 +243,8 @@ class Values:
 
 
 class Labels:
-    """A stream of labels. The error is -log P of the true label; without labels, -log P of the likeliest one.
-
-    A stream that learns gives labels only: its error is 1 where the label is wrong, and 0 where it is right.
-    """
+    """A stream of labels. The error is -log P of the true label; without labels, -log P of the likeliest one. A stream
+    that learns gives labels only: its error is 1 where the label is wrong."""
 
     one_sided, earlier = True, NO_ERRORS
 

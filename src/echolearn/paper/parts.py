@@ -72,10 +72,8 @@ def corpus_fingerprint(corpus: Corpus) -> str:
 
 
 def augmentation(corpus: Corpus) -> Augment | None:
-    """Return how training utterances are changed in every epoch of a deep network: as if others had spoken them.
-
-    Features that were not computed here are left as they are: it is not known of which frequencies their cepstra are.
-    """
+    """Return how training utterances are changed in every epoch of a deep network, as if others had spoken them. None
+    where features were not computed here: it is not known of which frequencies their cepstra are."""
     recipe = corpus.recipe
     if not recipe.audio:
         return None

@@ -16,13 +16,12 @@ from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel, TrainingEnd
 from echolearn.fitting.parameters import Parameters
 from echolearn.fitting.settings import DEEP_RULES, SERIES_RULES, NetworkSettings
-from echolearn.modelfile.layout import RECOGNIZER, Facts
+from echolearn.modelfile.layout import MODEL, RECOGNIZER, Facts
 from echolearn.modelfile.reader import file_kind, read_tensors
 from echolearn.modelfile.schema import (
     CLASSIFIERS,
     DEEP,
     FORECASTER,
-    FORMAT,
     GIVEN_RESERVOIR,
     NETWORK,
     NETWORKS,
@@ -30,8 +29,8 @@ from echolearn.modelfile.schema import (
     SETS_OF_UNITS,
     SUMMARY,
     TENSORS,
-    TIME_AXES,
     arrays_of,
+    layout_of,
 )
 from echolearn.modelfile.values import as_count, as_finite, as_truth, as_whole, as_words, history_rows
 from echolearn.persistence.pipeline import FittedPipeline, check_file, checked_pipeline, restore_steps, step_name
@@ -55,7 +54,7 @@ def read_model(path: str | PathLike[str]) -> Saved:
         raise ModelFileError(
             f"{place} is a recogniser of speech: load it with echolearn.speech.recognition.load_recognizer."
         )
-    tensors, facts = read_tensors(place, FORMAT, check_file)
+    tensors, facts = read_tensors(place, MODEL, check_file)
     try:
         return restore(tensors, facts)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
@@ -107,7 +106,7 @@ def restore_model(tensors: dict[str, Array], facts: Facts) -> FittedModel:
         feature_names=names,
         inputs=inputs,
         training_end=_training_end(tensors),
-        layout=_layout(facts),
+        layout=layout_of(facts),
         target_names=as_words(facts.get("target_names", [])),
         recipe=_recipe(facts),
     )
@@ -174,14 +173,6 @@ def _recipe(facts: Facts) -> Facts | None:
     if recipe is not None and not isinstance(recipe, dict):
         raise ValueError(f"{recipe!r:.40} is not a recipe of features")
     return recipe
-
-
-def _layout(facts: Facts) -> str:
-    """Return which axis of X is time; files of earlier versions know only time first."""
-    layout = facts.get("layout", "time_first")
-    if layout not in TIME_AXES:
-        raise ValueError(f"{layout!r:.40} is not a layout")
-    return str(layout)
 
 
 def _inputs(tensors: dict[str, Array], n_in: int, missing: str) -> InputCodec:

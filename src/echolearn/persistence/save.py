@@ -14,8 +14,8 @@ from echolearn.fitting.codecs import ClassCodec, LabelSetCodec, ValueCodec
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel
 from echolearn.fitting.parameters import Parameters
-from echolearn.modelfile.layout import Facts, entries_of
-from echolearn.modelfile.schema import FORECASTER, FORMAT, GIVEN_RESERVOIR, NETWORK, SUMMARY, check_contents
+from echolearn.modelfile.layout import MODEL, Facts, entries_of
+from echolearn.modelfile.schema import FORECASTER, GIVEN_RESERVOIR, NETWORK, SUMMARY, check_contents
 from echolearn.modelfile.values import from_json, history_tensors, to_json
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import Saved, restore
@@ -51,7 +51,7 @@ def save_model(model: Saved, path: str | PathLike[str], *, statistics: bool = Fa
     place = check_model_path(path)
     tensors, facts = contents_of(model, statistics=statistics)
     _check_loads(tensors, facts)
-    write_tensors(place, tensors, facts, FORMAT)
+    write_tensors(place, tensors, facts, MODEL)
 
 
 def plan_of(model: Saved) -> runtime.Plan:

@@ -137,10 +137,8 @@ def softmax(Y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Running:
-    """The running state of a layer: its states h (..., N), and the outputs y (..., n_out) that are fed back, if any.
-
-    Of a layer that answers for whole series, y has the frames and statistics that it has kept.
-    """
+    """The running state of a layer: states h (..., N), and outputs y (..., n_out) that are fed back, if any. Of a layer
+    that answers for whole series, y has the frames and statistics that it has kept."""
 
     h: Array
     y: Array

@@ -22,8 +22,8 @@ from echolearn.modelfile.schema import (
     NETWORK,
     NETWORKS,
     STACK_TENSORS,
-    TIME_AXES,
     arrays_of,
+    layout_of,
 )
 from echolearn.modelfile.values import as_count, as_truth, as_whole, as_words
 from echolearn.runtime._plan import (
@@ -50,11 +50,8 @@ TRANSFORMERS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SimpleIm
 
 
 def plan_from_contents(tensors: Mapping[str, Array], facts: Facts) -> Plan:
-    """Return the plan of a model from the arrays and facts of its file (docs/reference/model_file.md).
-
-    ExportError names an option that cannot be exported or run; ValueError, TypeError or KeyError: the contents
-    contradict one another.
-    """
+    """Return the plan of a model from the arrays and facts of its file. ExportError names an option that cannot be
+    exported or run; ValueError, TypeError or KeyError: the contents contradict one another."""
     if "steps" in facts:
         return _pipeline_plan(tensors, facts)
     return _network_plan(_Contents(tensors, facts))
@@ -121,16 +118,9 @@ def _network_plan(contents: _Contents) -> Plan:
         summary=None if contents.deep else _summary(contents),
         answer=_answer(contents),
         resumption=_training_end(contents, n_features),
-        layout=_layout(facts),
+        layout=layout_of(facts),
     )
     return _forecast_plan(plan, contents) if facts["estimator"] == "ESNForecaster" else plan
-
-
-def _layout(facts: Facts) -> str:
-    layout = facts.get("layout", "time_first")
-    if layout not in TIME_AXES:
-        raise ValueError(f"{layout!r:.40} is not a layout")
-    return str(layout)
 
 
 def _training_end(contents: _Contents, n_features: int) -> Resumption | None:
@@ -185,7 +175,9 @@ def _pipeline_plan(tensors: Mapping[str, Array], facts: Facts) -> Plan:
 
 def _layer(contents: _Contents) -> Layer:
     """Return a reservoir and its readout as plain arrays."""
-    of_states, U = _state_rows(contents), contents.array("U")
+    U = contents.array("U")
+    statistics = MOMENTS_PER_UNIT + len(contents.tensors["thresholds"]) if contents.summarizes else 1
+    of_states = statistics * contents.units  # rows of U; the others are of inputs, and the intercept
     activation = contents.option("reservoir") or contents.option("activation", "tanh")
     if activation not in RUNNABLE_ACTIVATIONS:
         raise ExportError(
@@ -230,12 +222,6 @@ def _stack(contents: _Contents, k: int, backward_pairs: int) -> Stack:
         blocks.append(Block(**arrays, **{name: _frozen(value) for name, value in turns.items()}))
     arrays = {name: contents.array(f"{k}/{name}") for name in STACK_TENSORS}
     return Stack(**arrays, blocks=tuple(blocks), backward_pairs=backward_pairs)
-
-
-def _state_rows(contents: _Contents) -> int:
-    """Return how many rows of U are of states; the others are of inputs, and the intercept."""
-    statistics = MOMENTS_PER_UNIT + len(contents.tensors["thresholds"]) if contents.summarizes else 1
-    return statistics * int(contents.units)
 
 
 def _is_softmax(contents: _Contents) -> bool:

@@ -163,9 +163,7 @@ def running_from(network: RunningLayer | RunningDeep, end: Resumption) -> Runnin
 
 def encode(operations: Sequence[InputOperation], X: Array, known: Array | None = None) -> Array:
     """Return the inputs (..., n_in) of the first layer for frames (..., n), in float64; the first axis of X is time.
-
-    known: the last known values before these frames, where gaps are filled with them; NaN, or None, for none.
-    """
+    known: the last known values before these frames, where gaps are filled with them; NaN or None: none."""
     x = np.asarray(X, np.float64)
     for operation in operations:
         if isinstance(operation, Standardize):

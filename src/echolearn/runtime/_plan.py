@@ -25,10 +25,8 @@ from echolearn.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class FillGaps:
-    """NaN becomes a number: `values` (n,), or with `carry` the last known one, if there is any.
-
-    flagged (n,) of bool: the features for which a further input is 1 where the value is missing, and 0 elsewhere.
-    """
+    """NaN becomes a number: `values` (n,), or with `carry` the last known one, if there is any. flagged (n,): the
+    features for which a further input is 1 where the value is missing, and 0 elsewhere."""
 
     values: Array
     carry: bool

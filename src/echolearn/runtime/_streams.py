@@ -17,11 +17,8 @@ from echolearn.validation import Array, check_columns, check_path
 
 
 class Streams:
-    """Many streams of one model that advance together, by one matrix product: a call takes one frame of every device.
-
-    n: the number of devices; None for a single one, without the axis of devices. end: where the training series ended,
-    to continue from there; None for the initial state. `steps` (n,): the frames that each device has taken.
-    """
+    """Many streams of one model that advance together: a call takes one frame of every device. n: devices; None for a
+    single one, without their axis. end: of the training series, to continue from there. `steps` (n,): frames so far."""
 
     def __init__(self, plan: Plan, network: RunningLayer | RunningDeep, n: int | None, end: Resumption | None = None):
         check_can_stream(plan)

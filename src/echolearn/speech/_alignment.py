@@ -256,11 +256,8 @@ def _evenly(aligned: Alignment, names: Sequence[str], phones: Sequence[str]) -> 
 
 
 def _schedule(mixtures: int, flat: bool) -> list[int]:
-    """Return the components of each round; 0 divides the phones found so far evenly and starts again from there.
-
-    A flat start gives neighbouring phones' states each other's frames, and hard decisions cannot undo that; new, even
-    states inside the phones found can.
-    """
+    """Return the components of each round; 0 divides the phones found so far evenly and starts again: a flat start
+    gives neighbouring phones' states each other's frames, and hard decisions cannot undo that."""
     rounds = [1] * _FLAT_ROUNDS + [0] if flat else []
     rounds += [1] * _SEGMENT_ROUNDS
     components = 1

@@ -47,10 +47,8 @@ def mel(frequency: Array | float) -> Array:
 
 
 def warped_frequency(frequency: Array | float, factor: float, high: float = RATE_HZ / 2) -> Array:
-    """Return the frequencies to which a warp moves the given ones; the warp by ``1 / factor`` is the exact inverse.
-
-    Where a frequency or its image exceeds 85 % of the band up to `high`, the map is a straight line to the end.
-    """
+    """Return the frequencies to which a warp moves the given ones; 1 / factor is the exact inverse. Where a frequency
+    or its image exceeds 85 % of the band up to `high`, the map is a straight line to the end."""
     edge = _PROPORTIONAL_SHARE * high
     knot = edge / factor if factor > 1 else edge
     return np.asarray(np.interp(frequency, [0.0, knot, high], [0.0, factor * knot, high]))

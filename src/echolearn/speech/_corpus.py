@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from echolearn.display.facts import counted, one_line
 from echolearn.display.progress import StageProgress
@@ -27,7 +28,6 @@ from echolearn.speech._synthetic.tree import DEFAULT_FRAMES, find_synthetic, syn
 from echolearn.speech._text import raise_any
 from echolearn.speech._transcripts import Words, match_transcripts, read_transcripts, read_word_file, word_file
 
-NORMALISATIONS = ("utterance", "corpus", "running")
 CORPUS_WORDS = "synthetic, timit:PATH, features:FILE.npz, kaldi:DIR or wav:DIR"
 
 
@@ -166,13 +166,14 @@ class Corpus:
         path : str or Path
             The file; one that exists is replaced.
         """
-        written = {}
-        for name, y in zip(self.utterances, self.labels, strict=True):
-            edges = np.flatnonzero(np.r_[True, np.diff(y) != 0, True]).tolist()
-            written[name] = [
-                Segment(a * FRAME_SECONDS, b * FRAME_SECONDS, self.state_names[y[a]]) for a, b in pairwise(edges)
-            ]
-        write_mlf(path, written)
+        names = np.array(self.state_names)
+        write_mlf(path, {u: state_segments(names[y]) for u, y in zip(self.utterances, self.labels, strict=True)})
+
+
+def state_segments(states: NDArray[np.str_]) -> list[Segment]:
+    """Return one segment per run of equal states of frames, in which frame k begins at k * 10 ms."""
+    edges = np.flatnonzero(np.r_[True, states[1:] != states[:-1], True]).tolist()
+    return [Segment(a * FRAME_SECONDS, b * FRAME_SECONDS, str(states[a])) for a, b in pairwise(edges)]
 
 
 def open_corpus(
@@ -243,7 +244,7 @@ def open_corpus(
     >>> corpus.frames, X[0].shape
     ({'train': 2, 'valid': 2, 'test': 2}, (2, 2))
     """
-    if normalise not in NORMALISATIONS:
+    if normalise not in ("utterance", "corpus", "running"):
         raise ValueError(f"normalise is {normalise!r}, expected 'utterance', 'corpus' or 'running'")
     kind, _, place = word.partition(":")
     if kind not in ("synthetic", "timit", "features", "kaldi", "wav") or (kind == "synthetic") == bool(place):
@@ -256,7 +257,8 @@ def open_corpus(
         raise ValueError(f"labels={labels} is for audio of your own; the synthetic corpus has its own labels")
     lists = tuple(str(path) for path in ([transcripts] if isinstance(transcripts, str | Path) else transcripts))
     if kind == "features" or (kind == "kaldi" and labels is None):
-        return replace(_from_features(word, normalise), transcripts=lists or _kaldi_transcripts(word))
+        corpus = _from_features(word, normalise)
+        return replace(corpus, transcripts=lists or (transcripts_of(place) if kind == "kaldi" else ()))
     folder = Path(cache) if cache is not None else default_cache()
     if kind == "synthetic":
         tree = synthetic_tree(DEFAULT_FRAMES if frames is None else frames, seed, folder, progress)
@@ -264,7 +266,7 @@ def open_corpus(
     elif kind == "timit":
         files = find_timit(place, seed, labels_required=labels is None)
     elif kind == "kaldi":
-        files, lists = find_kaldi(place), lists or _kaldi_transcripts(word)
+        files, lists = find_kaldi(place), lists or transcripts_of(place)
     else:
         files = find_folder(place, seed, labels_required=labels is None)
     corpus = _from_audio(word, files, folder, labels=labels, normalise=normalise, progress=progress)
@@ -302,11 +304,6 @@ def _from_audio(
         audio=tuple(str(u.audio) for u in utterances),
         recipe=FeatureRecipe(normalise=normalise, scale=features.scale),
     )
-
-
-def _kaldi_transcripts(word: str) -> tuple[str, ...]:
-    kind, _, place = word.partition(":")
-    return transcripts_of(place) if kind == "kaldi" else ()
 
 
 def _from_features(word: str, normalise: str) -> Corpus:

@@ -46,10 +46,8 @@ Scale = tuple[NDArray[np.float64], NDArray[np.float64]]  # mean and deviation of
 
 @dataclass(frozen=True, eq=False)
 class FeatureRecipe:
-    """The steps that turn sound at 16 kHz (with `audio`), or else frames, into the inputs of a network.
-
-    The mean and deviation are those of the whole utterance, of the training part ("corpus"), or of the frames so far.
-    """
+    """The steps that turn sound at 16 kHz (with `audio`), or else frames, into the inputs of a network. Mean and
+    deviation are those of the whole utterance, of the training part ("corpus"), or of the frames so far."""
 
     audio: bool = True
     differences: bool = True
@@ -87,7 +85,8 @@ class FeatureRecipe:
             scale = None
             if "scale" in facts:
                 mean, deviation = (np.asarray(part, np.float64) for part in facts["scale"])
-                if mean.ndim != 1 or mean.shape != deviation.shape or not np.isfinite([mean, deviation]).all():
+                finite = mean.shape == deviation.shape and np.isfinite([mean, deviation]).all()
+                if mean.ndim != 1 or not finite or deviation.min(initial=0) < 0:
                     raise ValueError("mean and deviation of the features are not usable")
                 scale = mean, deviation
             audio, differences = as_truth(facts["audio"]), as_truth(facts["differences"])

@@ -177,10 +177,8 @@ def _follow(
 
 
 class RunningScale:
-    """A running normalisation by the mean and deviation of the frames so far, for streams and whole recordings.
-
-    Before the first frame those of the training part count for 100 frames; frames lose their weight after 30 seconds.
-    """
+    """A running normalisation by the mean and deviation of the frames so far. Before the first frame those of the
+    training part count for 100 frames; frames lose their weight after 30 seconds."""
 
     def __init__(self, mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> None:
         self._mean = np.array(mean, dtype=np.float64)
@@ -228,10 +226,8 @@ def with_context(frames: Frames, context: int = CONTEXT_FRAMES) -> Frames:
 
 
 class FrameList(Sequence[Frames]):
-    """The features of many utterances, stored as one array of frames, usually a file mapped into memory.
-
-    Item k is the slice `bounds[k]`; it is normalised by the scale, if there is one, and stacked when it is accessed.
-    """
+    """The features of many utterances in one array of frames, usually a file mapped into memory. Item k is the slice
+    `bounds[k]`, normalised by the scale, if there is one, and stacked when it is accessed."""
 
     def __repr__(self) -> str:
         utterances, (frames, columns) = counted(len(self), "utterance"), self.frames.shape

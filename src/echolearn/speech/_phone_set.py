@@ -123,10 +123,8 @@ def fold(phones: Iterable[str], phone_map: PhoneMap) -> list[str]:
 
 
 def read_phone_map(path: str | Path) -> dict[str, str | None]:
-    """Read a phone map: a phone and its class on every line, or the phone alone, which is left out.
-
-    Of three names (61, 48 and 39 classes, as in Kaldi's recipes) the last is the class. # begins a comment.
-    """
+    """Read a phone map: a phone and its class on every line, or the phone alone, which is left out. Of three names (61,
+    48 and 39 classes, as in Kaldi's recipes) the last is the class. # begins a comment."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -58,10 +58,8 @@ def default_cache() -> Path:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder that is renamed to `folder` if the block succeeds and removed if it fails.
-
-    If another process completes the same folder first, that one is kept: equal names mean equal content.
-    """
+    """Yield a temporary folder that is renamed to `folder` if the block succeeds and removed if it fails. Of two
+    processes, the first to complete it wins: equal names mean equal content."""
     parent = folder.parent
     building: Path | None = None
     try:
@@ -104,9 +102,7 @@ def prepare(
     progress: StageProgress | None = None,
 ) -> Prepared:
     """Return the features (39 columns and their context) and state labels of every utterance, from the cache if there.
-
-    `master` has labels by key, instead of the label files. One error has all problems of all files.
-    """
+    master: labels by key, instead of the label files. One error has all problems of all files."""
     folder = cache / f"prepared-{_key(files, master, normalise)}"
     if files.problems or not (folder / "labels.npy").is_file():
         with atomic_folder(folder) as building:

@@ -33,10 +33,8 @@ def phone_names(transcript: Transcript) -> list[str]:
 def check_segments(
     segments: Sequence[Segment], seconds: float, phones: Collection[str], file: str | Path
 ) -> tuple[list[Segment], list[Problem]]:
-    """Return segments that follow one another from 0 to `seconds`, and the reasons why they do not cover the audio.
-
-    Boundaries that differ by up to a frame (10 ms) meet in the middle, and a silence extends to an unlabelled end.
-    """
+    """Return segments that follow one another from 0 to `seconds`, and why they do not cover the audio. Boundaries up
+    to a frame (10 ms) apart meet in the middle, and a silence extends to an unlabelled end."""
     known = set(phones)
     problems = [
         Problem(str(file), f"unknown phone {name!r} at {start:.3f} s; expected one of {len(known)} phones")
@@ -129,10 +127,8 @@ def word_file(audio: Path) -> Path | None:
 
 
 def read_word_file(path: str | Path) -> Words:
-    """Read the words of one utterance: `start end word` on every line of a .wrd file, or the sentence of a .txt file.
-
-    The words of a sentence are in lower case and without punctuation, as in .wrd files.
-    """
+    """Read the words of an utterance: `start end word` on every line of a .wrd file, or the sentence of a .txt file,
+    which becomes lower case without punctuation, as in .wrd files."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")

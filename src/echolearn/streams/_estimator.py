@@ -141,14 +141,6 @@ class _DeepLayers(EstimatorStream):
         self._h, self._y = h.astype(self._dtype), np.zeros(self._U.shape[1], self._dtype)
         return self
 
-    def run_from(self, arrays: Mapping[str, Array]) -> Self:
-        """Continue from the arrays that `running` returned."""
-        self._known, self._h, self._y = (arrays[name].copy() for name in ("known", "h", "y"))
-        self.steps = int(arrays["steps"])
-        if self._online is not None:
-            self._U, self._P = arrays["U"].copy(), arrays["P"].copy()
-        return self
-
     def identity(self) -> str:
         """Return a hash of all that decides on the next answers beside the running state."""
         weights = [dict(stack.weights) for stack in self._network.stacks]

@@ -19,10 +19,8 @@ from echolearn.validation import Array, check_columns, check_path
 
 
 class PipelineStream:
-    """The stream of a pipeline, in which frames pass through the transformers and then the network.
-
-    `network` is the stream of the network: its `state`, `steps` and `readout_weights`.
-    """
+    """The stream of a pipeline, in which frames pass through the transformers and then `network`, the stream with
+    `state`, `steps` and `readout_weights`."""
 
     def __init__(
         self, transformers: Sequence[BaseEstimator], network: EstimatorStream, feature_names: Array | None = None

@@ -255,10 +255,8 @@ def _origins(n: int, horizon: int, origins: int | Sequence[int], step: int | Non
 def _from_origin(
     models: Mapping[str, object], past: object, values: Array, where: tuple[int, int, int, int], shares: Sequence[float]
 ) -> Origin:
-    """Return the forecasts of fitted models, or callables, from one origin.
-
-    where: number of the series, known values, horizon, season; shares: the coverages of intervals.
-    """
+    """Return the forecasts of fitted models, or callables, from one origin. where: number of the series, known values,
+    horizon, season; shares: the coverages of intervals."""
     number, known, horizon, m = where
     history, truth = values[:known], values[known : known + horizon]
     answers: dict[str, ArrayLike] = {}
@@ -342,10 +340,8 @@ def smape(truth: Array, forecast: Array) -> float:
 
 
 def crps(truth: Array, paths: Array) -> float:
-    """Return the mean continuous ranked probability score of sample paths (n, ...) for truth (...).
-
-    E|X - y| - E|X - X'| / 2, the second mean over all pairs by their order; of one path it is the absolute error.
-    """
+    """Return the mean continuous ranked probability score of sample paths (n, ...) for truth (...): E|X - y| - E|X -
+    X'| / 2, the second mean over all pairs by their order."""
     n = len(paths)
     if not np.isfinite(paths).all():
         return float("inf")

@@ -80,10 +80,8 @@ class Tuning:
         )
 
     def report(self, path: str | Path, data: str = "") -> None:
-        """Write one self-contained HTML page: the best settings, a figure of the search, and every trial.
-
-        The figure needs matplotlib (`pip install 'echolearn[report]'`); without matplotlib the page has no figure.
-        """
+        """Write one self-contained HTML page: the best settings, every trial and, with matplotlib (`pip install
+        'echolearn[report]'`), a figure of the search."""
         write_atomically(Path(path), tuning_page(self, data).encode())
 
 

@@ -341,10 +341,8 @@ def _score(
     scoring: Scoring | None,
     placed: Dataset | None,
 ) -> float:
-    """Return the mean held-out score; raises TrialPruned as soon as the trial lags behind the others.
-
-    placed: the splits on the workers of a cluster, if they are fitted there.
-    """
+    """Return the mean held-out score; raises TrialPruned as soon as the trial lags behind the others. placed: the
+    splits on the workers of a cluster, if they are fitted there."""
     optuna = import_optuna()
 
     def after_epoch(fold: int, row: dict[str, float]) -> None:
@@ -382,11 +380,8 @@ def _score_of_fold(
 
 
 class _FoldsOnWorkers:
-    """The folds of a trial, each fitted and scored by one thread of a worker of a cluster.
-
-    Their epochs reach the trial in the order in which one process would fit the folds, so that it is stopped early by
-    the same epoch.
-    """
+    """The folds of a trial, each fitted and scored by one thread of a worker. Their epochs reach the trial in the order
+    in which one process would fit the folds, so that it is stopped early by the same epoch."""
 
     def __init__(self, count: int, after_epoch: Callable[[int, dict[str, float]], None]):
         self.after_epoch, self.stop, self.failed = after_epoch, Event(), Event()
@@ -491,10 +486,8 @@ def import_optuna() -> ModuleType:
 def opened_study(
     storage: str | Path | None, random_state: int, description: Mapping[str, object]
 ) -> Iterator[optuna.Study]:
-    """Yield the study that `storage` holds, or a new one; ValueError where it holds a search of another description.
-
-    `description["own"]` holds the values of the first trial.
-    """
+    """Yield the study that `storage` holds, or a new one whose first trial has the values of `description["own"]`;
+    ValueError where it holds a search of another description."""
     optuna = import_optuna()
     with ExitStack() as stack:
         opened = None  # in memory

@@ -53,7 +53,7 @@ def opened(chromium, folder):
     def open_page(*paths, example=None, script=None, **settings):
         page = folder / "page.html"
         paths = paths or (folder / "toy.safetensors",)
-        page.write_text(build_page(open_models(paths[0], *paths[1:], example=example)).html, encoding="utf-8")
+        page.write_text(build_page(open_models(paths[0], *paths[1:], example=example)), encoding="utf-8")
         context = chromium.new_context(**settings)
         tab = context.new_page()
         tab.on("pageerror", lambda problem: errors.append(str(problem)))
@@ -79,7 +79,7 @@ def wait(tab, expression, timeout=20_000):
 def bare(chromium, folder):
     """A tab whose page nobody touches, for computations."""
     page = folder / "bare.html"
-    page.write_text(build_page(open_models(folder / "toy.safetensors")).html, encoding="utf-8")
+    page.write_text(build_page(open_models(folder / "toy.safetensors")), encoding="utf-8")
     context = chromium.new_context()
     tab = context.new_page()
     tab.goto(page.as_uri())
@@ -398,7 +398,7 @@ def test_sound_gives_the_phones_and_words_of_python(node, folder, spoken, deep, 
     """In Node: from samples, in pieces, to tokens; live: as of a stream, whose tokens are final after pauses."""
     own, page = toyspeech.recognizer(deep=deep), folder / "said.html"
     own.save(folder / "said.safetensors")
-    page.write_text(build_page(open_models(folder / "said.safetensors")).html, encoding="utf-8")
+    page.write_text(build_page(open_models(folder / "said.safetensors")), encoding="utf-8")
     node.goto(page.as_uri())
     phones, words = node.evaluate(SAID, [pack_array(spoken, "f4"), live, size])
     expected = own.recognize(spoken, rate=toyspeech.RATE, pause=0.5 if live else None)
@@ -422,7 +422,7 @@ LISTENED = """async (packed) => {
 def test_a_listener_keeps_states_and_posteriors(node, wholes, folder, name):
     """In Node, which hears nothing: rows of features in; states as bytes, the fastest units first."""
     model, page = wholes[name].model, folder / f"{name}.html"
-    page.write_text(build_page(open_models(folder / f"{name}.safetensors")).html, encoding="utf-8")
+    page.write_text(build_page(open_models(folder / f"{name}.safetensors")), encoding="utf-8")
     node.goto(page.as_uri())
     x = toyspeech.corpus().part("train")[0][0].astype(np.float64)
     streams, leaks, states, posteriors = node.evaluate(LISTENED, pack_array(x))

@@ -13,11 +13,11 @@ from echolearn.exceptions import ExportError
 from echolearn.export.page.document import open_model, open_models
 from echolearn.export.page.speech_payload import (
     example_recording,
-    hears_sound,
     names_states,
     network_payload,
     packed,
     recognizer_payload,
+    takes_sound,
 )
 from echolearn.speech import ENGLISH, TIMIT_61
 from echolearn.speech._feature_recipe import FeatureRecipe
@@ -86,7 +86,7 @@ def test_which_networks_hear():
     assert names_states(state_names(["aa", "sil"]))
     assert not names_states(["aa_s2", "cat"])
     assert not names_states([])
-    assert [n for n in range(1, 300) if hears_sound(n)] == [39, 117, 195, 273]
+    assert [n for n in range(1, 300) if takes_sound(n)] == [39, 117, 195, 273]
 
 
 def test_a_network_of_states_is_shown_as_speech_and_others_are_not(tmp_path):

@@ -13,6 +13,7 @@ from echolearn import __version__
 from echolearn.exceptions import ExportError
 from echolearn.export.c.text import Constants, Struct, check_name, fill_in, templates
 from echolearn.speech._audio import RATE_HZ
+from echolearn.speech._augmentation import mel
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import (
     CEPSTRA,
@@ -46,7 +47,10 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
         )
     constants, state = Constants(f"{name}_features"), Struct()
     _add_constants(constants)
-    scaling, moments = _normalisation(recipe, constants)
+    if recipe.scale is not None:
+        mean, deviation = recipe.scale
+        constants.add("mean", mean, "double")
+        constants.add("deviation", deviation, "double")
     _add_fields(state, recipe)
     passes = 2 if recipe.normalise == "utterance" else 1
     tokens = {
@@ -58,8 +62,8 @@ def c_features(recipe: FeatureRecipe, *, name: str = "esn") -> str:
         "PASSES": str(passes),
         "CONSTANT_TEXT": "\n\n".join(constants.text),
         "FIELDS": state.lines(),
-        "SCALING": scaling,
-        "MOMENTS": moments,
+        "SCALING": FEATURES_TEMPLATES[f"scaling {recipe.normalise}"],
+        "MOMENTS": FEATURES_TEMPLATES[f"moments {recipe.normalise}"],
         "MEASURED": FEATURES_TEMPLATES[f"measured {passes}"],
         "COLUMNS": str(FEATURE_COLUMNS),
         "CONTEXT": str(recipe.context),
@@ -102,23 +106,10 @@ def _add_constants(constants: Constants) -> None:
 
 def mel_weights() -> Array:
     """Return the triangles (BANDS, FFT_SAMPLES / 2) of Kaldi's mel bands over the bins of the power spectrum."""
-
-    def mel(hertz: Array) -> Array:
-        return np.asarray(1127.0 * np.log1p(hertz / 700.0))
-
-    edges = np.linspace(mel(np.array(LOWEST_HZ)), mel(np.array(RATE_HZ / 2)), MEL_BANDS + 2)
+    edges = np.linspace(mel(LOWEST_HZ), mel(RATE_HZ / 2), MEL_BANDS + 2)
     bins = mel(np.arange(FFT_SAMPLES // 2) * RATE_HZ / FFT_SAMPLES)
     low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
     return np.asarray(np.clip(np.minimum((bins - low) / (middle - low), (high - bins) / (high - middle)), 0, None))
-
-
-def _normalisation(recipe: FeatureRecipe, constants: Constants) -> tuple[str, str]:
-    """Return the statements that normalise one number, and those that begin a recording."""
-    if recipe.scale is not None:
-        mean, deviation = recipe.scale
-        constants.add("mean", mean, "double")
-        constants.add("deviation", deviation, "double")
-    return FEATURES_TEMPLATES[f"scaling {recipe.normalise}"], FEATURES_TEMPLATES[f"moments {recipe.normalise}"]
 
 
 def _add_fields(state: Struct, recipe: FeatureRecipe) -> None:

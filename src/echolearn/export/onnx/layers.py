@@ -132,7 +132,7 @@ class Builder:
         return g("Add", Y, self.weights(layer.intercept, "intercept"))
 
     def deep(self, deep: Deep, x: str, time: Time) -> str:
-        """Return the outputs of a deep network; reservoir/_deep.py has the equations."""
+        """Return the outputs of a deep network; reservoir/_deep_reservoir.py has the equations."""
         parts = [self._features(stack, x, time) for stack in deep.stacks]
         q = self.g("Concat", *parts, axis=-1) if len(parts) > 1 else parts[0]
         if deep.pooled:

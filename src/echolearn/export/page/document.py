@@ -23,10 +23,10 @@ from echolearn.exceptions import ExportError
 from echolearn.export.page.payload import Json, pack_array, pack_plan
 from echolearn.export.page.speech_payload import (
     example_recording,
-    hears_sound,
     names_states,
     network_payload,
     recognizer_payload,
+    takes_sound,
 )
 from echolearn.export.plan import plan_of
 from echolearn.runtime._plan import Plan
@@ -56,14 +56,6 @@ class PageModel:
     name: str
     plan: Plan
     extra: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Page:
-    """An HTML document, to be written as UTF-8, and the Content-Security-Policy that it declares."""
-
-    html: str
-    policy: str
 
 
 def open_models(path: Path, compare: Path | None = None, example: Path | None = None) -> list[PageModel]:
@@ -115,20 +107,19 @@ def page_model(name: str, model: BaseEstimator | Recognizer) -> PageModel:
         kept = np.linspace(0, len(residuals) - 1, min(len(residuals), MAX_RESIDUALS)).round().astype(int)
         extra["residuals"] = pack_array(np.asarray(residuals, np.float64)[kept], "f4")
     plan = plan_of(model)
-    if plan.per_step and names_states(plan.answer.names) and hears_sound(plan.n_features):
+    if plan.per_step and names_states(plan.answer.names) and takes_sound(plan.n_features):
         extra["speech"] = network_payload(plan.answer.names, plan.n_features)
     return PageModel(name, plan, extra)
 
 
-def build_page(models: Sequence[PageModel]) -> Page:
-    """Return a page on which one model, or several side by side, run in the browser."""
+def build_page(models: Sequence[PageModel]) -> str:
+    """Return a page, an HTML document, on which one model, or several side by side, run in the browser."""
     extras = {name for model in models for name in model.extra}
     scripts = [_asset(name) for name in _script_names(extras)]
     style = "".join(_asset(f"{name}.css") for name in ("page", *(e for e in EXTRA_SCRIPTS.values() if e in extras)))
     payload = {"models": [{"name": m.name, **pack_plan(m.plan), "extra": dict(m.extra)} for m in models]}
-    policy = _content_policy(scripts, style)
     texts = {
-        "POLICY": html.escape(policy),
+        "POLICY": html.escape(_content_policy(scripts, style)),
         "TITLE": html.escape(" and ".join(_shown(m.name) for m in models) + " · echolearn"),
         "STYLE": style,
         "PAYLOAD": embedded_json(payload),
@@ -136,7 +127,7 @@ def build_page(models: Sequence[PageModel]) -> Page:
     }
     first, *rest = _asset("page.html").split("{{")  # one pass: what is put in is not looked at again
     filled = "".join(texts[name] + after for name, after in (piece.split("}}", 1) for piece in rest))
-    return Page(first + filled, policy)
+    return first + filled
 
 
 def embedded_json(value: Json) -> str:

@@ -57,7 +57,7 @@ def network_payload(states: Sequence[str], n_features: int) -> Payload:
     return {**_shared(FeatureRecipe(context=context), states), "phone_decoder": None, "word_decoder": None}
 
 
-def hears_sound(n_features: int) -> bool:
+def takes_sound(n_features: int) -> bool:
     """Return whether a network has as many inputs as features of sound with a context: an odd multiple of 39."""
     context, rest = divmod(n_features, _features.FEATURE_COLUMNS)
     return rest == 0 and context % 2 == 1
@@ -168,10 +168,8 @@ def _decoder(decoder: Decoder) -> Payload:
 
 
 def packed(values: Array) -> Payload:
-    """Return an array of four-byte numbers as text.
-
-    The lowest byte of each number comes first, then the second one, and so on, which compresses well.
-    """
+    """Return an array of four-byte numbers as text: all lowest bytes first, then the second ones, and so on, which
+    compresses well."""
     planes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<")).view(np.uint8).reshape(-1, 4).T)
     content = base64.b64encode(zlib.compress(planes.tobytes(), 6)).decode()
     return {"type": "float" if values.dtype.kind == "f" else "int", "length": len(values), "bytes": content}

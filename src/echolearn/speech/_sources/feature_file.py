@@ -29,10 +29,8 @@ def read_feature_file(path: str | Path, normalise: str = "utterance") -> tuple[F
 
 
 def prepare_arrays(arrays: dict[str, Array], file: str, normalise: str = "utterance") -> tuple[FrameList, str]:
-    """Return the features of the arrays of a feature file, checked and prepared, and a note on the preparation.
-
-    13 columns are MFCC and get differences, normalisation and context, 39 the last two; others are used as they are.
-    """
+    """Return the features of the arrays of a feature file, prepared, and a note: 13 columns are MFCC and get
+    differences, normalisation and context, 39 the last two; others are used as they are."""
     missing = [name for name in ARRAYS if name not in arrays]
     if missing:
         raise CorpusError.one(file, f"lacks the arrays {', '.join(missing)}; expected {', '.join(ARRAYS)}")

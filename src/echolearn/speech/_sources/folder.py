@@ -57,10 +57,8 @@ def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
 def hold_out(
     utterances: Sequence[Utterance], parts: Sequence[str], seed: int, root: str | Path
 ) -> tuple[list[Utterance], str, list[Problem]]:
-    """Assign one speaker in ten to each part but train, or single utterances if there are too few speakers.
-
-    Return the utterances in the same order, a sentence about the division, and problems that name `root`.
-    """
+    """Assign one speaker in ten to each part but train, or single utterances if there are too few speakers. Return the
+    utterances in the same order, a sentence about the division, and problems that name `root`."""
     speakers = sorted({u.speaker for u in utterances})
     by_speaker = len(speakers) >= len(parts)
     groups = speakers if by_speaker else [u.key for u in utterances]

@@ -138,10 +138,8 @@ def _is_sample(recordings: Sequence[_Recording]) -> bool:
 
 
 def _test_speakers(recordings: Sequence[_Recording]) -> set[str]:
-    """Return the speakers of the complete test side: by folder, or in a flat copy by what they read.
-
-    The complete test set has all speakers who read an SX sentence of the core test (readme.doc, section 3).
-    """
+    """Return the speakers of the complete test side: by folder, or in a flat copy those who read an SX sentence of the
+    core test (readme.doc, section 3)."""
     inside = {r.speaker for r in recordings if _usage(r.key) == "test"}
     if inside:
         return inside
@@ -160,9 +158,7 @@ def _part(speaker: str, test_side: set[str]) -> str | None:
 
 def _damage(utterances: Sequence[Utterance], root: Path) -> list[Problem]:
     """Return what a copy lacks that must be there: whole parts, or of the whole corpus single speakers and sentences.
-
-    Fewer than half of the speakers were chosen by somebody; `_incomplete` notes how many there are.
-    """
+    Fewer than half of the speakers were chosen by somebody, which `_incomplete` notes."""
     sentences = Counter(u.speaker for u in utterances)
     speakers = {part: {u.speaker for u in utterances if u.part == part} for part in PARTS}
     faults = []

@@ -67,10 +67,8 @@ def pair_files(root: Path, label_endings: Sequence[str] = LABEL_ENDINGS) -> dict
 def match_labels(
     utterances: Sequence[Utterance], master: Mapping[str, list[Segment]], file: str | Path
 ) -> tuple[dict[str, list[Segment]], list[Problem]]:
-    """Return the labels of utterances from a master label file: of the entry that a path ends with, in either case.
-
-    `fcjf0_si1027`, `fcjf0/si1027` and `dr1-fcjf0-si1027` all mean train/dr1/fcjf0/si1027.
-    """
+    """Return the labels of utterances from the entries of a master label file that their paths end with, in either
+    case: `fcjf0_si1027`, `fcjf0/si1027` and `dr1-fcjf0-si1027` all mean train/dr1/fcjf0/si1027."""
     by_ending: dict[str, list[Utterance]] = {}
     for utterance in utterances:
         names = _path_names(utterance.key)

@@ -222,10 +222,8 @@ def synthesise(espeak: Espeak, sentence: str, rng: np.random.Generator) -> Sente
 
 
 def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate: int) -> list[TimedPhone]:
-    """Return the phones of the American English list, with times that cover the audio, from those of espeak-ng.
-
-    espeak-ng reports a stop at its burst; the closure before, in phonetics a part of the stop, is moved into it.
-    """
+    """Return the phones of the American English list, with times that cover the audio. espeak-ng reports a stop at its
+    burst; the closure before, in phonetics a part of the stop, is moved into it."""
     starts: list[tuple[int, str, int]] = [(0, "sil", 0)]
     for event, name in events:
         phone, sample = fold_espeak(name), event
@@ -245,10 +243,8 @@ def timed_phones(events: list[tuple[int, str]], samples: NDArray[np.int16], rate
 
 
 def word_segments(spoken: list[tuple[int, str]], phones: list[TimedPhone]) -> list[TimedPhone]:
-    """Return words in lower case, from their first phone to their last; a word without a phone has no length.
-
-    `spoken` has the sample at which espeak-ng begins each word, at or a little before its first phone, and the word.
-    """
+    """Return words in lower case, from their first phone to their last. spoken: the sample at which espeak-ng begins
+    each word, at or a little before its first phone, and the word; one without a phone has no length."""
     sounds = [phone for phone in phones if phone.name != "sil"]
     owner = np.searchsorted([start for start, _ in spoken], [phone.event for phone in sounds], side="right") - 1
     words: list[TimedPhone] = []

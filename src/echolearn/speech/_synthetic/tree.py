@@ -39,10 +39,8 @@ class Marker(TypedDict):
 
 
 def part_frames(frames: int) -> dict[str, int]:
-    """Return the number of frames of each part, in the proportions of the paper, but at least 15,000 test frames.
-
-    With fewer than 30,000 training frames, the test part is half as large and the validation part 15 % of it.
-    """
+    """Return the frames of each part, in the proportions of the paper, but at least 15,000 test frames; with fewer than
+    30,000 training frames, the test part is half as large and the validation part 15 % of it."""
     if frames < 1_000:
         raise ValueError(f"frames is {frames}, expected at least 1000 training frames (10 seconds)")
     valid = max(round(frames * 122_487 / PAPER_FRAMES), min(15_000, round(0.15 * frames)))
@@ -57,10 +55,8 @@ def synthetic_tree(
     progress: StageProgress | None = None,
     processes: int | None = None,
 ) -> Path:
-    """Return the folder of a synthetic corpus, and write it first if it does not exist.
-
-    The same seed gives the same bytes with any number of processes. `progress` is called from other threads.
-    """
+    """Return the folder of a synthetic corpus, and write it first if it does not exist: the same seed, the same bytes.
+    `progress` is called from other threads."""
     if seed < 0:
         raise ValueError(f"seed is {seed}, expected 0 or more")
     parts = part_frames(frames)

@@ -372,8 +372,7 @@ class ArkReader:
             return self.integers(line)
         first, closed, rest = line[1:].partition(b"]")
         if closed:
-            vector: Array = self.floats([self.closed(first, rest)])[0]
-            return vector
+            return np.asarray(self.floats([self.closed(first, rest)])[0])
         rows = [first] if first.strip(b" \t") else []
         while not closed:
             first, closed, rest = self.text_line().partition(b"]")
@@ -427,8 +426,7 @@ def _fields(line: bytes) -> list[bytes]:
 
 def _scaled(codes: Array, low: float, span: float, steps: int) -> Array:
     """Return the values of codes between 0 and `steps`, in the precision that Kaldi computes them in."""
-    values: Array = np.float32(low) + np.float32(span) * np.float32(1 / steps) * codes.astype(np.float32)
-    return values
+    return np.asarray(np.float32(low) + np.float32(span) * np.float32(1 / steps) * codes.astype(np.float32))
 
 
 def _expanded(codes: Array, quantiles: Array) -> Array:
@@ -438,5 +436,4 @@ def _expanded(codes: Array, quantiles: Array) -> Array:
     low = q0 + (q25 - q0) * code * np.float32(1 / 64)
     middle = q25 + (q75 - q25) * (code - 64) * np.float32(1 / 128)
     high = q75 + (q100 - q75) * (code - 192) * np.float32(1 / 63)
-    matrix: Array = np.where(codes <= 64, low, np.where(codes <= 192, middle, high)).T
-    return np.ascontiguousarray(matrix)
+    return np.ascontiguousarray(np.where(codes <= 64, low, np.where(codes <= 192, middle, high)).T)

@@ -55,9 +55,7 @@ class Decoder:
 
     def emissions(self, probabilities: Array) -> NDArray[np.float32]:
         """Return scaled log probabilities (n_frames, n_states) for the search."""
-        scaled = scaled_logarithms(probabilities, self.priors, self.weights.prior_exponent)
-        emissions: NDArray[np.float32] = scaled.astype(np.float32)
-        return emissions
+        return scaled_logarithms(probabilities, self.priors, self.weights.prior_exponent).astype(np.float32)
 
     def search(self, beam: float | None = None) -> Search:
         """Return a search that has taken no frame yet; it takes what `emissions` returns."""
@@ -94,8 +92,7 @@ class Decoder:
 def scaled_logarithms(probabilities: Array, priors: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
     """Return log probabilities (n_frames, n_states) with the priors of the states divided out."""
     scaled = np.log(np.maximum(probabilities, MIN_PROBABILITY)) - exponent * np.log(np.maximum(priors, MIN_PROBABILITY))
-    logarithms: NDArray[np.float64] = scaled.astype(np.float64)
-    return logarithms
+    return np.asarray(scaled, np.float64)
 
 
 def state_shares(labels: Iterable[Array], n_states: int) -> NDArray[np.float64]:
@@ -103,8 +100,7 @@ def state_shares(labels: Iterable[Array], n_states: int) -> NDArray[np.float64]:
     counts = np.ones(n_states)
     for one in labels:
         counts += np.bincount(one, minlength=n_states)
-    shares: NDArray[np.float64] = counts / counts.sum()
-    return shares
+    return np.asarray(counts / counts.sum())
 
 
 @dataclass(frozen=True, eq=False)

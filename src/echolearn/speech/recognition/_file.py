@@ -13,8 +13,8 @@ from dataclasses import asdict
 import numpy as np
 
 from echolearn.modelfile.layout import Entry, Facts
-from echolearn.modelfile.schema import check_contents
-from echolearn.modelfile.values import as_count, as_truth, as_words
+from echolearn.modelfile.schema import NETWORK, check_contents
+from echolearn.modelfile.values import as_count, as_words
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._phone_set import split_state
 from echolearn.speech.recognition._decoder import DecodingWeights, PhoneTask, WordTask
@@ -23,7 +23,6 @@ from echolearn.speech.recognition._ngrams import NGramModel
 from echolearn.speech.recognition._phone_models import PhoneModel
 from echolearn.validation import Array
 
-NETWORK_PREFIX = "model/"  # of the names of the network's arrays
 _ARRAY_TYPES = {
     "priors": "F64", "phones.labels": "I64", "phones.entry": "F64", "phones.leaving": "F64", "phones.next": "F64",
     "lexicon.words": "U8", "lexicon.word": "I64", "lexicon.length": "I64", "lexicon.phone": "I64",
@@ -41,7 +40,7 @@ def task_parts(phones: PhoneTask, words: WordTask | None, recipe: FeatureRecipe)
         "phones": [[phone.name, len(phone.labels)] for phone in phones.phones],
         "phone_order": phones.language_model.order,
         "phone_weights": _floats(phones.weights),
-        "recipe": {name: getattr(recipe, name) for name in ("audio", "differences", "normalise", "context")},
+        "recipe": {name: value for name, value in recipe.facts().items() if name != "scale"},
     }
     if words is not None:
         tensors |= {
@@ -59,8 +58,8 @@ def check_arrays(entries: Mapping[str, Entry], facts: Facts) -> None:
     network: dict[str, Entry] = {}
     for name, entry in entries.items():
         grams = _NGRAM_ARRAY.fullmatch(name)
-        if name.startswith(NETWORK_PREFIX):
-            network[name.removeprefix(NETWORK_PREFIX)] = entry
+        if name.startswith(f"{NETWORK}/"):
+            network[name.removeprefix(f"{NETWORK}/")] = entry
             continue
         if grams is not None:
             expected = "U8" if grams["text"] else ("F64" if name.endswith(("probability", "backoff")) else "I64")
@@ -70,9 +69,9 @@ def check_arrays(entries: Mapping[str, Entry], facts: Facts) -> None:
             raise ValueError(f"it holds arrays that no recogniser has: {name!r:.40}")
         if entry.dtype != expected:
             raise ValueError(f"{name} holds {entry.dtype}; expected {expected}")
-    if not isinstance(facts["model"], dict):
+    if not isinstance(facts[NETWORK], dict):
         raise ValueError("a recogniser without a network")
-    check_contents(network, facts["model"])
+    check_contents(network, facts[NETWORK])
 
 
 def restore_tasks(tensors: Mapping[str, Array], facts: Facts) -> tuple[PhoneTask, WordTask | None, FeatureRecipe]:
@@ -94,17 +93,9 @@ def restore_tasks(tensors: Mapping[str, Array], facts: Facts) -> tuple[PhoneTask
     if "word_order" in facts:
         lexicon = _lexicon(tensors, phones.phone_names)
         words = WordTask(lexicon, _grams("words", tensors, facts["word_order"]), _weights(facts["word_weights"]))
-    return phones, words, _recipe(tensors, facts["recipe"])
-
-
-def _recipe(tensors: Mapping[str, Array], known: Facts) -> FeatureRecipe:
-    scale = None
-    if "recipe.mean" in tensors:
-        scale = (tensors["recipe.mean"], tensors["recipe.deviation"])
-        if scale[0].ndim != 1 or scale[0].shape != scale[1].shape or not np.isfinite(scale).all() or scale[1].min() < 0:
-            raise ValueError("mean and deviation of the features are not usable")
-    audio, differences = as_truth(known["audio"]), as_truth(known["differences"])
-    return FeatureRecipe(audio, differences, known["normalise"], as_count(known["context"]), scale)
+    scale = [tensors[name] for name in ("recipe.mean", "recipe.deviation") if name in tensors]
+    recipe = FeatureRecipe.from_facts(facts["recipe"] | ({"scale": scale} if scale else {}))
+    return phones, words, recipe
 
 
 def _phone_tensors(task: PhoneTask) -> dict[str, Array]:

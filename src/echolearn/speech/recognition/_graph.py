@@ -30,10 +30,8 @@ _ARC_FIELDS = np.dtype([("source", "i4"), ("target", "i4"), ("duration", "f4"), 
 
 @dataclass(frozen=True)
 class Graph:
-    """A decoding graph; arcs are sorted by the node that they leave.
-
-    Anchors are numbered after all nodes that emit, and an arc between two anchors leads to one of a higher number.
-    """
+    """A decoding graph; arcs are sorted by the node that they leave. Anchors are numbered after all nodes that emit,
+    and an arc between two anchors leads to one of a higher number."""
 
     emission: NDArray[np.int32]  # (n_nodes,): the state that each node emits; -1 for anchors
     first: NDArray[np.int64]  # (n_nodes + 1,): the first arc of each node
@@ -57,8 +55,7 @@ class Graph:
     def weights(self, *, duration_weight: float, language_weight: float, penalty: float) -> NDArray[np.float32]:
         """Return the total weight of every arc; the penalty is subtracted for every token."""
         total = duration_weight * self.duration + language_weight * self.language
-        weights: NDArray[np.float32] = (total - penalty * (self.token >= 0)).astype(np.float32)
-        return weights
+        return np.asarray(total - penalty * (self.token >= 0), np.float32)
 
 
 class Routes(NamedTuple):

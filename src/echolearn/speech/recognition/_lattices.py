@@ -36,10 +36,8 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True)
 class Lattice:
-    """The paths that are not much worse than the best one, as a graph from the first node to the last.
-
-    Every arc leads to a node of a higher number. Arcs are sorted by the node that they start at.
-    """
+    """The paths that are not much worse than the best one, as a graph from the first node to the last. Every arc leads
+    to a node of a higher number. Arcs are sorted by the node that they start at."""
 
     frame: NDArray[np.int64]  # of each node
     start: NDArray[np.int64]  # node of each arc, and so on below
@@ -56,10 +54,7 @@ class Lattice:
     @property
     def scores(self) -> NDArray[np.float64]:
         """Total score of each arc."""
-        scores: NDArray[np.float64] = (
-            self.acoustic + self.language_weight * self.language - self.penalty * (self.token >= 0)
-        )
-        return scores
+        return np.asarray(self.acoustic + self.language_weight * self.language - self.penalty * (self.token >= 0))
 
     def _totals(
         self, scores: NDArray[np.float64], *, summed: bool = False
@@ -110,8 +105,7 @@ class Lattice:
         """Return the probability of each arc given the whole utterance; with a scale of 1 nearly all is on one path."""
         scaled = scale * self.scores
         before, after = self._totals(scaled, summed=True)
-        posteriors: NDArray[np.float64] = np.exp(before[self.start] + scaled + after[self.end] - after[0])
-        return posteriors
+        return np.asarray(np.exp(before[self.start] + scaled + after[self.end] - after[0]))
 
     def confidences(self, tokens: Sequence[Token], scale: float = 1.0) -> list[Token]:
         """Return tokens with the probability that each is spoken at a frame, in the mean of its frames."""

@@ -54,10 +54,8 @@ def state_runs(labels: Array) -> list[StateRun]:
 
 
 def phone_segments(labels: Array, names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return (phone, first frame, frame after its last) of an utterance from its state labels, indices into `names`.
-
-    A phone ends where the phone changes or where its states begin again from the left.
-    """
+    """Return (phone, first frame, frame after its last) from state labels, indices into `names`. A phone ends where the
+    phone changes or where its states begin again from the left."""
     segments: list[tuple[str, int, int]] = []
     last = -1
     for run in state_runs(labels):
@@ -127,8 +125,7 @@ def _shares(counts: NDArray[np.float64], allowed: NDArray[np.bool_] | None = Non
     shares = np.maximum(shares, MIN_MOVE_PROBABILITY)
     if allowed is not None:
         shares = np.where(allowed, shares, 0.0)
-    normalised: NDArray[np.float64] = shares / shares.sum()
-    return normalised
+    return np.asarray(shares / shares.sum())
 
 
 def hazards(durations: Counter[int], positions: int = HAZARD_FRAMES) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from echolearn.estimators._functions import AnyEstimator, estimator_of
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile.layout import RECOGNIZER, Facts, entries_of
 from echolearn.modelfile.reader import file_kind, read_tensors
+from echolearn.modelfile.schema import NETWORK, arrays_of
 from echolearn.modelfile.values import from_json, to_json
 from echolearn.modelfile.writer import storable, write_tensors
 from echolearn.persistence.load import restore_network
@@ -29,7 +30,7 @@ from echolearn.speech._audio import FULL_SCALE, as_samples, refuse_path, resampl
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import Frames
 from echolearn.speech.recognition._decoder import Decoder, PhoneTask, WordTask, word_task
-from echolearn.speech.recognition._file import NETWORK_PREFIX, check_arrays, restore_tasks, task_parts
+from echolearn.speech.recognition._file import check_arrays, restore_tasks, task_parts
 from echolearn.speech.recognition._lexicon import Lexicon, restricted
 from echolearn.speech.recognition._ngrams import NGramModel, word_list
 from echolearn.speech.recognition._search import Token
@@ -377,8 +378,8 @@ class Recognizer:
         arrays, known = model_parts(self.model.model_)
         tensors, facts = task_parts(self.phones, self.words, self.features)
         tensors = {name: storable(name, value) for name, value in tensors.items()}
-        tensors |= {f"{NETWORK_PREFIX}{name}": value for name, value in arrays.items()}
-        facts |= {"echolearn": __version__, "model": known}
+        tensors |= {f"{NETWORK}/{name}": value for name, value in arrays.items()}
+        facts |= {"echolearn": __version__, NETWORK: known}
         check_arrays(entries_of(tensors), facts)
         _restored(dict(tensors), from_json(to_json(facts)))
         write_tensors(place, tensors, facts, RECOGNIZER)
@@ -435,8 +436,7 @@ def load_recognizer(path: str | PathLike[str]) -> Recognizer:
 
 def _restored(tensors: dict[str, Array], facts: Facts) -> Recognizer:
     """Return the recogniser of a file's content, or raise an error of the usual kinds where something does not fit."""
-    network = {name.removeprefix(NETWORK_PREFIX): v for name, v in tensors.items() if name.startswith(NETWORK_PREFIX)}
-    model = estimator_of(restore_network(network, facts["model"]))
+    model = estimator_of(restore_network(arrays_of(NETWORK, tensors), facts[NETWORK]))
     if not isinstance(model, StateClassifier):
         raise ValueError(f"a network of the kind {type(model).__name__}")
     phones, words, recipe = restore_tasks(tensors, facts)

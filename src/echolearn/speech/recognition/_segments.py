@@ -79,8 +79,7 @@ def duration_probabilities(counts: Counter[int]) -> NDArray[np.float64]:
     spread = max(float(np.log(observed).std()), _MIN_SPREAD)
     curve = np.exp(-0.5 * ((np.log(frames) - np.log(observed).mean()) / spread) ** 2) / frames
     smooth = CURVE_OBSERVATIONS * curve / curve.sum() + np.array([counts[d] for d in frames.tolist()])
-    logarithms: NDArray[np.float64] = np.log(np.maximum(smooth / smooth.sum(), MIN_PROBABILITY))
-    return logarithms
+    return np.asarray(np.log(np.maximum(smooth / smooth.sum(), MIN_PROBABILITY)))
 
 
 def segment_error(

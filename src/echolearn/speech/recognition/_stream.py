@@ -213,10 +213,8 @@ def _common(records: NDArray[np.int64], count: int, record: NDArray[np.int64], s
 def _trimmed(
     records: NDArray[np.int64], count: int, record: NDArray[np.int64], scores: NDArray[np.float32], root: int
 ) -> int:
-    """Keep the records between `root` and the live paths, numbered anew; return how many there are.
-
-    The root becomes record 0, without a token; its frame is where the next token begins.
-    """
+    """Keep the records between `root` and the live paths, numbered anew; return how many there are. The root becomes
+    record 0, without a token; its frame is where the next token begins."""
     kept = np.zeros(count, dtype=np.bool_)
     for node in range(len(scores)):
         if scores[node] > -np.inf and record[node] >= 0:
@@ -254,10 +252,8 @@ def _give_up(
 
 
 class StreamSearch:
-    """A search that hands out tokens as soon as they are final; pause: frames of silence after which they are.
-
-    Without a pause all tokens together are those of the best path of a search over the whole.
-    """
+    """A search that hands out tokens as soon as they are final; pause: frames of silence after which they are. Without
+    a pause all tokens together are those of the best path of a search over the whole."""
 
     def __init__(self, search: Search, silent_states: Collection[int], pause: int | None = None) -> None:
         self.search, self.pause = search, pause

@@ -32,10 +32,8 @@ class Arcs(NamedTuple):
 
 
 def lattice_arcs(search: Search, frames: NDArray[np.float32], beam: float) -> tuple[NDArray[np.int64], Arcs]:
-    """Return the frame of each anchor within the beam, with one more point for the end, and the arcs between them.
-
-    The search has taken no frame yet. Arcs are sorted by `start`; there are none if no path can end.
-    """
+    """Return the frame of each anchor within the beam, with one more point for the end, and the arcs between them,
+    sorted by `start`; none if no path can end. The search has taken no frame yet."""
     # The trellis: the nodes that are alive after each frame, those before the first one included, ascending within a
     # frame, so that every arc leads to a later entry; and the score of the best path to each.
     nodes = [np.flatnonzero(search.scores > -np.inf)]
