@@ -6,10 +6,8 @@ import numpy as np
 
 from echolearn.forecasting.columns import (
     MAX_INPUT_DEVIATIONS,
-    begin,
     exogenous_effects,
     fit_column,
-    follow,
     network_inputs,
     typical_step,
 )
@@ -22,10 +20,10 @@ COLUMN, TRACK = fit_column(Y, NONE, (8, 1), 6)
 
 
 def test_a_column_is_followed_in_pieces_as_in_one():
-    start = begin(COLUMN, Y)
-    whole = follow(COLUMN, Y, start, 6)
-    first = follow(COLUMN, Y[:33], start, 6)
-    second = follow(COLUMN, Y[33:], first.end, 6)
+    start = COLUMN.begin(Y)
+    whole = COLUMN.follow(Y, start, 6)
+    first = COLUMN.follow(Y[:33], start, 6)
+    second = COLUMN.follow(Y[33:], first.end, 6)
     for name in ("z", "G", "inputs"):
         pieces = np.concatenate([getattr(first, name), getattr(second, name)])
         np.testing.assert_allclose(pieces, getattr(whole, name), rtol=1e-12, atol=1e-12)

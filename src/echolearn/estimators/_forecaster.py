@@ -20,10 +20,9 @@ from echolearn.fitting.stages import Callback
 from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
 from echolearn.forecasting.direct_model import DirectModel, SeriesSettings
 from echolearn.forecasting.dynamics import choose_method
-from echolearn.forecasting.forecast import Continuation, FittedForecaster, Forecast
+from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
 from echolearn.forecasting.loop_forecast import fit_loop_forecast
-from echolearn.forecasting.mean_forecast import MeanForecast
-from echolearn.forecasting.series import SeriesData
+from echolearn.forecasting.series import Continuation, SeriesData
 from echolearn.persistence.save import save_model
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir

@@ -15,8 +15,17 @@ import numpy as np
 
 from echolearn.exceptions import ForecastWarning
 from echolearn.forecasting._loops import advance_features
-from echolearn.forecasting.members import errors_ahead, first_origin, fit_smoothing
-from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead, from_scale, to_scale, weighted_median
+from echolearn.forecasting.smoothing import (
+    Position,
+    Smoothing,
+    errors_ahead,
+    first_origin,
+    fit_smoothing,
+    forecast_ahead,
+    from_scale,
+    to_scale,
+    weighted_median,
+)
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.run import run
@@ -43,6 +52,25 @@ class Column:
     effects: Array
     unit: float
 
+    def begin(self, y: Array) -> ColumnState:
+        """Return where the column is before the first value of y."""
+        position = self.members.start(y)
+        expected = float(to_scale(forecast_ahead(self.members, position, 1), self.log)[0])
+        return ColumnState(position, expected, np.zeros(self.members.seasons[0]), 0.0, 0)
+
+    def follow(self, y: Array, state: ColumnState, horizon: int) -> Track:
+        """Return the track over values y from a state on."""
+        F, position = self.members.advance(y, state.position, horizon)
+        G, z = to_scale(weighted_median(F, self.members.weights), self.log), to_scale(y, self.log)
+        time, expected = state.position.time, np.concatenate([[state.expected], G[:-1, 0]])
+        if time == 0 and not np.isnan(z[0]):
+            expected[0] = z[0]
+        past, level, inputs = state.past.copy(), np.array([state.level]), np.empty((len(y), DEVIATIONS_PER_COLUMN))
+        advance_features(z, expected, time, past, level, 2 / (3 * max(len(past), MIN_LEVEL_STEPS)), inputs)
+        known = np.flatnonzero(~np.isnan(z))
+        age = len(y) - 1 - int(known[-1]) if len(known) else state.age + len(y)
+        return Track(z, G, inputs, ColumnState(position, float(G[-1, 0]), past, float(level[0]), age))
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnState:
@@ -67,6 +95,11 @@ class Track:
     inputs: Array
     end: ColumnState
 
+    @property
+    def errors(self) -> Array:
+        """The errors (n, H) of forecasts from every known value; NaN where either is not known."""
+        return np.where(np.isnan(self.z)[:, None], np.nan, errors_ahead(self.z, self.G))
+
 
 def fit_column(
     y: Array, E: Array, seasons: tuple[int, int], horizon: int, *, log: bool | None = None, trend: bool | None = None
@@ -78,23 +111,17 @@ def fit_column(
     in_logs = bool(members.weights[members.logs].sum() > 0.5 and np.nanmin(rest) > 0 and C.min() > 0)
     unit = typical_step(rest)
     column = Column(members, in_logs, np.ones(horizon), np.ones(DEVIATIONS_PER_COLUMN), effects, unit)
-    track = follow(column, rest, begin(column, rest), horizon)
+    track = column.follow(rest, column.begin(rest), horizon)
     first = first_origin(len(y), seasons)
-    errors = errors_of(track)[first:]
+    errors = track.errors[first:]
     counts = (~np.isnan(errors)).sum(axis=0)
-    spread = np.sqrt(np.nansum(errors**2, axis=0) / np.maximum(counts, 1))
-    spread = np.where(counts >= 2, spread, np.nan)
-    known = np.flatnonzero(~np.isnan(spread))
-    spread = np.interp(np.arange(horizon), known, spread[known]) if len(known) else np.ones(horizon)
-    input_scale = track.inputs[min(first, len(y) - 2) :].std(axis=0)
+    known = np.flatnonzero(counts >= 2)
+    spread = np.sqrt(np.nansum(errors**2, axis=0)[known] / counts[known])
+    spread = np.interp(np.arange(horizon), known, spread) if len(known) else np.ones(horizon)
+    input_scale = track.inputs[first:].std(axis=0)
     tiny = 1e-12 * max(unit, 1e-300)
     input_scale = np.where(input_scale > tiny, input_scale, 1.0)
     return replace(column, spread=np.maximum(spread, tiny), input_scale=input_scale), track
-
-
-def errors_of(track: Track) -> Array:
-    """Return the errors (n, H) of forecasts from every known value; NaN where either is not known."""
-    return np.where(np.isnan(track.z)[:, None], np.nan, errors_ahead(track.z, track.G))
 
 
 def warn_of_odd_end(column: Column, track: Track, expected: float) -> None:
@@ -130,28 +157,6 @@ def exogenous_effects(y: Array, E: Array, m: int) -> Array:
     A = dE[known].T @ dE[known]
     A.flat[:: len(A) + 1] += 1e-6 * np.trace(A) / len(A) + 1e-12
     return np.asarray(np.linalg.solve(A, dE[known].T @ dy[known]))
-
-
-def begin(column: Column, y: Array) -> ColumnState:
-    """Return where a column is before the first value of y."""
-    position = column.members.start(y)
-    expected = float(to_scale(forecast_ahead(column.members, position, 1), column.log)[0])
-    return ColumnState(position, expected, np.zeros(column.members.seasons[0]), 0.0, 0)
-
-
-def follow(column: Column, y: Array, state: ColumnState, horizon: int) -> Track:
-    """Return the track of a column over values y from a state on."""
-    F, position = column.members.advance(y, state.position, horizon)
-    C = weighted_median(F, column.members.weights)
-    G, z = to_scale(C, column.log), to_scale(y, column.log)
-    time, expected = state.position.time, np.concatenate([[state.expected], G[:-1, 0]])
-    if time == 0 and not np.isnan(z[0]):
-        expected[0] = z[0]
-    past, level, inputs = state.past.copy(), np.array([state.level]), np.empty((len(y), DEVIATIONS_PER_COLUMN))
-    advance_features(z, expected, time, past, level, 2 / (3 * max(len(past), MIN_LEVEL_STEPS)), inputs)
-    known = np.flatnonzero(~np.isnan(z))
-    age = len(y) - 1 - int(known[-1]) if len(known) else state.age + len(y)
-    return Track(z, G, inputs, ColumnState(position, float(G[-1, 0]), past, float(level[0]), age))
 
 
 def network_inputs(columns: Sequence[Column], tracks: Sequence[Track], time: int) -> Array:

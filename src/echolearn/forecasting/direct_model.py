@@ -10,23 +10,20 @@ import numpy as np
 
 from echolearn.exceptions import ForecastWarning
 from echolearn.fitting.settings import NetworkSettings
+from echolearn.fitting.stages import random_reservoir
 from echolearn.forecasting.columns import (
     Column,
     ColumnState,
     Track,
-    begin,
-    errors_of,
     fit_column,
-    follow,
     network_inputs,
     run_reservoir,
     typical_step,
     warn_of_odd_end,
 )
 from echolearn.forecasting.correction import CORRECTION_RIDGES, fit_correction
-from echolearn.forecasting.members import first_origin, is_intermittent
 from echolearn.forecasting.seasons import find_seasons
-from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
+from echolearn.forecasting.smoothing import first_origin, forecast_ahead, from_scale, is_intermittent, to_scale
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array, warn_user
 
@@ -84,7 +81,7 @@ class FollowedSeries:
     def tracks(self, rest: Array, horizon: int) -> list[Track]:
         """Return the tracks of the columns over further values without exogenous effects (n, dims)."""
         each = zip(self.columns, self.column_states, rest.T, strict=True)
-        return [follow(column, np.ascontiguousarray(y), state, horizon) for column, state, y in each]
+        return [column.follow(np.ascontiguousarray(y), state, horizon) for column, state, y in each]
 
     @property
     def time(self) -> int:
@@ -99,10 +96,10 @@ class FollowedSeries:
 class DirectModel:
     """All that was fitted to one series: reservoir, D (M, columns * horizon), whether D sees the inputs, and errors.
 
-    end: the series at its last step; scale (columns,): its standard deviation; errors (origins, columns * horizon): of
-    the forecasts of the training series, in units of each output's spread, row by row those of one origin; NaN where
-    the truth was not known. widening: how much larger errors to come are than those that remain after a fit. gain: the
-    share of the mean absolute error that the correction took off in the backtest.
+    end: the series at its last step; scale (columns,): its standard deviation, 1 for a constant one; errors (origins,
+    columns * horizon): of the forecasts of the training series, in units of each output's spread, row by row those of
+    one origin; NaN where the truth was not known. widening: how much larger errors to come are than those that remain
+    after a fit. gain: the share of the mean absolute error that the correction took off in the backtest.
     """
 
     reservoir: Reservoir
@@ -133,7 +130,7 @@ class DirectModel:
             spread, input_scale = column.spread * ratio, column.input_scale * ratio
             members = replace(column.members, P=P)
             columns.append(replace(column, members=members, spread=spread, input_scale=input_scale, unit=unit))
-        states = tuple(begin(c, np.ascontiguousarray(y)) for c, y in zip(columns, Y.T, strict=True))
+        states = tuple(column.begin(np.ascontiguousarray(y)) for column, y in zip(columns, Y.T, strict=True))
         r = self.reservoir
         state = np.zeros(r.N) if r.initial_state is None else np.asarray(r.initial_state, dtype=np.float64)
         return FollowedSeries(tuple(columns), states, state, np.zeros(r.n_in))
@@ -234,21 +231,9 @@ def default_horizon(season: int, n: int) -> int:
 
 def draw_reservoir(settings: NetworkSettings, n_in: int) -> Reservoir:
     """Return the reservoir of a forecast for so many inputs, all of them standardised; the same one every time."""
-    reservoir = Reservoir.random(
-        n_in,
-        settings.hidden_units,
-        spectral_radius=settings.spectral_radius,
-        connections=settings.connections,
-        topology=settings.topology,
-        input_scaling=settings.input_scaling if np.ndim(settings.input_scaling) == 0 else 0.5,
-        bias_scaling=settings.bias_scaling,
-        activation=settings.activation,
-        leak=settings.leak,
-        random_state=np.random.default_rng(deepcopy(settings.random_state)).spawn(1)[0],
-    )
-    if settings.initial_state is not None:
-        reservoir = replace(reservoir, initial_state=np.asarray(settings.initial_state))
-    return reservoir
+    scaling = settings.input_scaling if np.ndim(settings.input_scaling) == 0 else 0.5
+    rng = np.random.default_rng(deepcopy(settings.random_state)).spawn(1)[0]
+    return random_reservoir(replace(settings, input_scaling=scaling), n_in, 0, rng)
 
 
 def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettings, how: SeriesSettings) -> DirectModel:
@@ -269,15 +254,15 @@ def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettin
     corrections = []
     for column, track in fitted:
         ridges = CORRECTION_RIDGES[: 0 if is_intermittent(track.z) else None]  # absolute errors would favour zeros
-        corrections.append(fit_correction(X, errors_of(track)[first:] / column.spread, horizon, ridges))
-    df = min(PARAMETERS_PER_MEMBER, n / 2)
+        corrections.append(fit_correction(X, track.errors[first:] / column.spread, horizon, ridges))
+    df, spread = min(PARAMETERS_PER_MEMBER, n / 2), np.nanstd(Y, axis=0)
     return DirectModel(
         reservoir=reservoir,
         D=np.hstack([correction.D for correction in corrections]),
         sees_inputs=settings.direct,
         horizon=horizon,
         end=FollowedSeries(columns, tuple(track.end for track in tracks), H[-1], U[-1]),
-        scale=np.nanstd(Y, axis=0),
+        scale=np.where(spread > 0, spread, 1.0),
         errors=np.hstack([correction.residuals for correction in corrections])[:-1][-MAX_KEPT_ORIGINS:],
         widening=float(np.sqrt((n + df) / (n - df))),
         ridge=min(correction.ridge for correction in corrections),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,20 @@ from echolearn.validation import Answers, Array, SequencesLike, check_columns, c
 
 if TYPE_CHECKING:  # an optional dependency
     import pandas as pd
+
+Seed: TypeAlias = int | np.random.Generator | None
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """How many steps to forecast, after which series (None: those of the fit), and exogenous inputs for all of them."""
+
+    steps: int
+    warm_up: SequencesLike = None
+    exogenous: SequencesLike = None
+
+    def __post_init__(self) -> None:
+        check_steps_ahead(self.steps)
 
 
 @dataclass(frozen=True)
@@ -283,3 +297,17 @@ def _at_dates(table: pd.DataFrame, labels: pd.Index, calendar: Calendar | None, 
             "for a forecast, of the steps to come; or give it as an array, one row per step."
         )
     return table.reindex(wanted)
+
+
+def path_generator(seed: Seed) -> np.random.Generator:
+    """Return the generator of sample paths; a generator as seed is advanced."""
+    return np.random.default_rng(seed).spawn(6)[-1]
+
+
+def check_scorable(lengths: Array, washout: int, horizon: int) -> None:
+    """Refuse series that are too short for forecasts `horizon` steps ahead after the washout."""
+    least = washout + horizon + 2
+    if lengths.min() < least:
+        raise ValueError(
+            f"a series has {lengths.min()} steps; washout={washout} and horizon={horizon} need at least {least}."
+        )

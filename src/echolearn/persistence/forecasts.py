@@ -13,9 +13,8 @@ from echolearn.forecasting.calendar import Calendar
 from echolearn.forecasting.columns import Column, ColumnState
 from echolearn.forecasting.direct_forecast import DirectForecast
 from echolearn.forecasting.direct_model import DirectModel, FollowedSeries
-from echolearn.forecasting.forecast import FittedForecaster, Forecast
+from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
 from echolearn.forecasting.loop_forecast import LoopForecast
-from echolearn.forecasting.mean_forecast import MeanForecast
 from echolearn.forecasting.series import SeriesForm
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
 from echolearn.modelfile.layout import Facts
