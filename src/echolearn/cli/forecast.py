@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from echolearn.cli.csv_files import (
-    AmbiguousDates,
-    ImpossibleDate,
-    TextTable,
-    import_pandas,
-    looks_like_date,
-    read_dates,
-    read_table,
-    write_table,
-)
+from echolearn.cli.csv_files import TextTable, import_pandas, looks_like_date, read_dates, read_table, write_table
 from echolearn.cli.options import FILE, dates_option, decimal_option, force_option, header_option
 from echolearn.cli.outputs import claim, report
 from echolearn.estimators import ESNForecaster
@@ -178,27 +169,17 @@ def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
 
 
 def _dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex | None:
-    """Return the dates of a column, or None, with a note, if they cannot be read."""
-    name, texts = table.names[j], table.columns[j]
-    try:
-        found, note = read_dates(texts, order)
-    except AmbiguousDates as problem:
-        raise AmbiguousDates(f"{table.path}, column {name!r}: {problem}") from None
-    except ImpossibleDate as problem:
-        raise ValueError(f"{table.path}, line {table.lines[problem.row]}: {problem} Correct or remove it.") from None
-    except ValueError as problem:
-        table.notes.append(f"The column {name!r} was not used as dates: {problem} Steps are numbered instead.")
+    """Return the dates of a column, or None, with a note, if they are written in different ways."""
+    found = read_dates(table, j, order)
+    if found is None:
+        why = "its dates are written in different ways. Steps are numbered instead."
+        table.notes.append(f"The column {table.names[j]!r} was not used as dates: {why}")
         return None
-    if note:
-        table.notes.append(f"In the column {name!r}, {note}.")
     dates = found.rename("date")
-    again = np.flatnonzero(dates.duplicated())
-    if len(again):
-        clock = " Where a clock was set back, write the zone, too: 2024-10-27 02:00+01:00."
-        raise ValueError(
-            f"{table.path}, line {table.lines[again[0]]}: {texts[again[0]]} a second time. Keep one row per date."
-            f"{clock if ':' in texts[again[0]] else ''}"
-        )
+    for i in np.flatnonzero(dates.duplicated())[:1]:
+        text = table.columns[j][i]
+        clock = " Where a clock was set back, write the zone, too: 2024-10-27 02:00+01:00." if ":" in text else ""
+        raise ValueError(f"{table.path}, line {table.lines[i]}: {text} a second time. Keep one row per date.{clock}")
     if not dates.is_monotonic_increasing:
         table.notes.append("The rows were put in the order of their dates.")
     return dates
