@@ -305,16 +305,12 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
 
         Parameters
         ----------
-        horizon : int
-            How many values to forecast.
+        horizon, warm_up, exogenous
+            As in `predict`.
         coverage : float, default=0.9
             The probability that a value lies between the bounds.
         n_paths : int, default=500
             How many closed loops to run. More give smoother bounds.
-        warm_up : array or list of arrays, default=None
-            Series whose continuation is forecast. None: those of `fit`.
-        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
-            One row for each step to come and, before them, for each step of the warm-up.
 
         Returns
         -------
@@ -349,14 +345,10 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
 
         Parameters
         ----------
-        horizon : int
-            How many values to forecast.
+        horizon, warm_up, exogenous
+            As in `predict`.
         n_paths : int, default=500
             How many paths to draw.
-        warm_up : array or list of arrays, default=None
-            Series whose continuation is forecast. None: those of `fit`.
-        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
-            One row for each step to come and, before them, for each step of the warm-up.
 
         Returns
         -------
@@ -420,10 +412,8 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         ----------
         series : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
             The series to forecast.
-        y : None
-            Ignored; here for scikit-learn.
-        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
-            What is known of each step in advance, in the form of the series.
+        y, exogenous
+            As in `fit`.
         horizon : int, default=1
             How many steps ahead each forecast is.
 
