@@ -88,7 +88,7 @@ class FittedForecaster(FittedModel):
             network=forecast.network,
             codec=forecast.form.codec,
             inputs=InputCodec.identity(forecast.form.n_features),
-            feature_names=forecast.form.names,
+            feature_names=forecast.form.names if all(forecast.form.names) else [],
             forecast=forecast,
             **learned,
         )
