@@ -112,8 +112,6 @@ class DirectModel:
 
     def follow(self, series: FollowedSeries, Y: Array, E: Array) -> FollowedSeries:
         """Return a series after further values Y (n, dims) with their exogenous inputs; warn of an odd last value."""
-        if not len(Y):
-            return series
         rest = series.without_effects(Y, E)
         tracks = series.tracks(rest, 1)
         for track, y in zip(tracks, rest.T, strict=True):
