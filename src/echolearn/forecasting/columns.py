@@ -95,8 +95,8 @@ class Column:
         advance_features(z, expected, time, past, level, 2 / (3 * max(len(past), MIN_LEVEL_STEPS)), inputs)
         known = np.flatnonzero(~np.isnan(z))
         age = len(y) - 1 - int(known[-1]) if len(known) else self.age + len(y)
-        where = {"position": position, "expected": float(G[-1, 0]), "past": past, "level": float(level[0]), "age": age}
-        return Track(z, G, expected, inputs, replace(self, **where))
+        end = replace(self, position=position, expected=float(G[-1, 0]), past=past, level=float(level[0]), age=age)
+        return Track(z, G, expected, inputs, end)
 
 
 @dataclass(frozen=True, eq=False)
