@@ -35,7 +35,7 @@ MIN_LOOP_GAIN_SHARE = 0.1  # of the error of direct forecasts, to be taken off i
 def choose_method(
     data: SeriesData, settings: NetworkSettings, how: SeriesSettings
 ) -> tuple[str, NetworkSettings, DirectForecast | None]:
-    """Return "closed_loop", "direct" or "mean", the settings for its network, and the direct forecast if one was fitted.
+    """Return "closed_loop", "direct" or "mean", the settings of its network, and the direct forecast, if any.
 
     A readout of the reservoir as drawn, fitted to the first three quarters, predicts the rest one step ahead: to a
     twentieth of the changes from step to step, the closed loop is chosen. Otherwise one series alone is forecast from
