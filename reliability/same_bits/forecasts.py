@@ -182,7 +182,7 @@ def direct_forecasts_of_several(run: Run) -> Any:
     fits = {
         "series": (
             new("ESNForecaster", **DIRECT).fit(several),
-            {"known": several[:2], "new": [s[:3] for s in several]},
+            {"known": several, "new": [s[:3] for s in several]},
         ),
         "columns": (new("ESNForecaster", **DIRECT).fit(columns), {"known": columns[:60], "new": columns[:2]}),
         "inputs": (with_inputs, {"known": sales(60, 6), "new": [50.0, 60.0], "rows": rows}),

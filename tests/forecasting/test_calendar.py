@@ -1,5 +1,8 @@
 """Calendars: rows at their dates, gaps for dates without a row, and the dates to come, all as pandas has them."""
 
+import json
+from dataclasses import asdict
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,7 +28,7 @@ def test_rows_in_any_order_and_with_gaps_lie_on_the_calendar_of_pandas(frequency
         np.testing.assert_array_equal(table.dropna(), kept)
         assert (calendar.ahead(10) == dates[60:]).all()
         assert (calendar.after(3).ahead(7) == dates[63:]).all()
-        assert Calendar.of_facts(calendar.as_facts()) == calendar
+        assert Calendar(**json.loads(json.dumps(asdict(calendar)))) == calendar
 
 
 def test_seasons_that_a_calendar_suggests():
@@ -54,6 +57,21 @@ def test_a_day_counted_in_another_zone():
     days = pd.date_range("2023-03-01", periods=40, freq="D", tz="UTC").tz_convert("US/Eastern")
     _, calendar = on_calendar(pd.Series(0.0, index=days[:30]), "series")
     assert (calendar.ahead(10) == days[30:]).all()
+
+
+def test_zones_without_a_name_are_refused():
+    days = pd.date_range("2023-03-01", periods=40, freq="D", tz="dateutil/Europe/Berlin")
+    with pytest.raises(ValueError, match=r"series: the zone tzfile.* has no name. Give it one, for example index.tz_c"):
+        on_calendar(pd.Series(0.0, index=days), "series")
+    _, calendar = on_calendar(pd.Series(0.0, index=days.tz_convert("Europe/Berlin")), "series")
+    assert calendar.ahead(1)[0] == days[-1] + pd.DateOffset(days=1)
+
+
+def test_no_row_between_the_dates_of_a_calendar_is_dropped():
+    months = pd.PeriodIndex(pd.period_range("2020-01", periods=12, freq="M"), freq="2M")
+    with pytest.warns(InputWarning, match="not at equal distances"):
+        table, _ = on_calendar(pd.Series(np.arange(12.0), index=months), "series")
+    assert len(table) == 12
 
 
 def test_dates_as_text_and_dates_that_lie_on_no_calendar():

@@ -6,10 +6,8 @@ import numpy as np
 
 from echolearn.forecasting.columns import (
     MAX_INPUT_DEVIATIONS,
-    begin,
     exogenous_effects,
     fit_column,
-    follow,
     network_inputs,
     typical_step,
 )
@@ -18,14 +16,15 @@ RNG = np.random.default_rng(2)
 T = np.arange(80)
 Y = 30 + 0.2 * T + 4 * np.sin(2 * np.pi * T / 8) + 0.3 * RNG.normal(size=80)
 NONE = np.empty((80, 0))
-COLUMN, TRACK = fit_column(Y, NONE, (8, 1), 6)
+TRACK = fit_column(Y, NONE, (8, 1), 6)
+COLUMN = TRACK.end
 
 
 def test_a_column_is_followed_in_pieces_as_in_one():
-    start = begin(COLUMN, Y)
-    whole = follow(COLUMN, Y, start, 6)
-    first = follow(COLUMN, Y[:33], start, 6)
-    second = follow(COLUMN, Y[33:], first.end, 6)
+    start = COLUMN.begin(Y)
+    whole = start.follow(Y, 6)
+    first = start.follow(Y[:33], 6)
+    second = first.end.follow(Y[33:], 6)
     for name in ("z", "G", "inputs"):
         pieces = np.concatenate([getattr(first, name), getattr(second, name)])
         np.testing.assert_allclose(pieces, getattr(whole, name), rtol=1e-12, atol=1e-12)
@@ -46,7 +45,7 @@ def test_effects_of_exogenous_inputs():
 
 
 def test_inputs_are_cut_and_know_the_phase_of_the_season():
-    inputs = network_inputs([replace(COLUMN, input_scale=np.full(3, 1e-9))], [TRACK], 8)
+    inputs = network_inputs([replace(TRACK, end=replace(COLUMN, input_scale=np.full(3, 1e-9)))])
     assert inputs.shape == (80, 5)
     assert np.abs(inputs[:, :3]).max() == MAX_INPUT_DEVIATIONS
     np.testing.assert_allclose(inputs[:, 3], np.sin(2 * np.pi * T / 8), atol=1e-12)

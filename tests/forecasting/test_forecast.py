@@ -6,8 +6,8 @@ import pytest
 from echolearn import ESNForecaster
 from echolearn.datasets import henon
 from echolearn.forecasting.direct_forecast import DirectForecast
-from echolearn.forecasting.forecast import Continuation
 from echolearn.forecasting.loop_forecast import LoopForecast
+from echolearn.forecasting.series import Continuation
 
 RNG = np.random.default_rng(0)
 PLANE = henon(120) + 0.1 * RNG.normal(size=(120, 2))

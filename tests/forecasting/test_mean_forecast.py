@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from echolearn import ESNForecaster, load
+from echolearn.forecasting.forecast import MeanForecast
 from echolearn.forecasting.loop_forecast import LoopForecast
-from echolearn.forecasting.mean_forecast import MeanForecast
 
 T = np.arange(200)
 WAVES = np.sin(T / 6) + 0.2 * np.random.default_rng(0).normal(size=200)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from echolearn.forecasting.series import inputs_of, open_exogenous, open_series, standardised
+from echolearn.forecasting.series import inputs_of, open_exogenous, open_series
 
 LONG, SHORT = np.arange(10.0), np.arange(4.0)
 PLANE = np.arange(20.0).reshape(10, 2)
@@ -38,12 +38,6 @@ def test_errors_name_the_argument():
 def test_the_input_of_a_step_is_its_value_and_what_is_known_of_the_next():
     z, e = PLANE[:3], 100 + LONG[:3, None]
     np.testing.assert_array_equal(inputs_of(z, e), [[0, 1, 101], [2, 3, 102]])
-
-
-def test_standardised_rows():
-    np.testing.assert_array_equal(
-        standardised([SHORT[:, None]], np.array([1.0]), np.array([2.0]))[0][:, 0], [-0.5, 0, 0.5, 1]
-    )
 
 
 def rows(lengths, many):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echolearn import ESNForecaster
+from echolearn import ESNForecaster, load
 from echolearn.datasets import mackey_glass
 from echolearn.exceptions import ForecastWarning
 
@@ -144,6 +144,64 @@ def test_rows_are_taken_by_their_dates(how):
         assert (whole.index == days[-1] + pd.to_timedelta(np.arange(1, 6), unit="D")).all()
 
 
+@pytest.mark.parametrize("named", ["series", "exogenous"])
+def test_columns_in_another_order_are_refused_also_beside_arrays(named, tmp_path):
+    """Names of exogenous inputs are checked where the series has none, and the other way round, also from a file."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"])
+    pair = {"series": rng.normal(size=(80, 2)), "exogenous": rng.normal(size=(80, 2))} | {named: table}
+    esn = direct().fit(**pair)
+    esn.save(tmp_path / "model.safetensors")
+    later = {name: rows[:5] for name, rows in pair.items()}
+    for one in (esn, load(tmp_path / "model.safetensors")):
+        swapped = later | {named: table[["b", "a"]][:5]}
+        with pytest.raises(ValueError, match=r"has the columns \['b', 'a'\]; expected those of the fit"):
+            one.update(swapped["series"], exogenous=swapped["exogenous"])
+        assert np.shape(
+            one.update(later["series"], exogenous=later["exogenous"]).predict(5, exogenous=later["exogenous"])
+        ) == (5, 2)
+
+
+def test_exogenous_rows_of_an_update_are_taken_by_their_dates():
+    days = pd.date_range("2023-01-01", periods=130, freq="D")
+    push = pd.DataFrame({"push": np.random.default_rng(1).normal(size=130)}, index=days)
+    y = pd.Series(drawn(5, 130, season=7) + 3 * push["push"], index=days)
+    mixed = push[120:126].sample(frac=1, random_state=0)
+    plain, dated = (direct().fit(y[:120], exogenous=push[:120]) for _ in range(2))
+    plain.update(y[120:126], exogenous=push[120:126])
+    dated.update(y[120:126], exogenous=mixed)
+    ahead = {"exogenous": push[126:129]}
+    np.testing.assert_array_equal(plain.predict(3, **ahead), dated.predict(3, **ahead))
+    with pytest.raises(ValueError, match="exogenous has no row for 2023-05-07"):
+        plain.update(y[126:128], exogenous=push[110:112])
+    gaps = direct().fit(y[:120], exogenous=push[:120]).update(y[123:126], exogenous=push[120:126])
+    assert gaps.predict(1, exogenous=push[126:127]).index[0] == days[126]
+
+
+def test_years_of_an_update_follow_those_of_the_series():
+    years = pd.Series(drawn(0, 50), index=range(1950, 2000))
+    esn = direct(season=None).fit(years)
+    with pytest.raises(ValueError, match="new has a row for 1999, which does not follow: the next dates are 2000"):
+        esn.update(years[-1:])
+    assert esn.update(pd.Series([21.0, 20.0], index=[2003, 2001])).predict(1).index[0] == 2004
+    assert esn.update(pd.Series([21.0, 20.0])).predict(1).index[0] == 2006  # these rows are only counted
+
+
+def test_gaps_do_not_change_the_scale():
+    y = drawn(0)
+    y[10:70] = np.nan
+    esn = direct().fit(np.stack([y, drawn(1)], axis=1))
+    np.testing.assert_allclose(esn.target_scale_, [np.nanstd(y), drawn(1).std()])
+
+
+def test_values_that_have_no_logarithm_are_reported():
+    y = np.exp(0.05 * T + 0.1 * np.random.default_rng(0).normal(size=120))
+    esn = direct(season=None).fit(y)
+    assert esn.forecast_.models[0].end.columns[0].log
+    with pytest.warns(ForecastWarning, match="a value of 0 is taken as a gap: .* in logarithms"):
+        esn.update([y[-1], 0.0, y[-1]])
+
+
 def test_no_later_value_enters_a_score():
     y = drawn(6, 200)
     esn = direct(washout=20).fit(y[:100])
@@ -162,6 +220,14 @@ def test_residuals_are_errors_in_standard_deviations_of_their_series():
     assert 0.5 * naive < np.abs(residuals).mean() < 1.2 * naive
     alone, both = direct().fit(drawn(1)).residuals_, direct().fit([1e6 * drawn(0), drawn(1)]).residuals_
     np.testing.assert_allclose(both[-len(alone) :], alone, rtol=1e-6)
+
+
+def test_columns_without_names_keep_their_numbers(tmp_path):
+    esn = direct().fit(pd.DataFrame(np.stack([drawn(0), drawn(1)], axis=1)))
+    esn.save(tmp_path / "model.safetensors")
+    for one in (esn, load(tmp_path / "model.safetensors")):
+        assert one.predict(3).columns.tolist() == [0, 1]
+    assert direct().fit(pd.Series(drawn(0), name=7)).predict(3).name == 7
 
 
 def test_dates_and_names_come_back():

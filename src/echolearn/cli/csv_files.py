@@ -246,68 +246,55 @@ def import_pandas(what: str) -> ModuleType:
     return module
 
 
-class AmbiguousDates(ValueError):
-    """Nothing in a column decides whether its dates begin with the day or with the month."""
-
-
-class ImpossibleDate(ValueError):
-    """A field is written like a date, and the calendar has none such. row: its number."""
-
-    def __init__(self, text: str, row: int) -> None:
-        super().__init__(f"{text!r} is not a date of the calendar.")
-        self.row = row
-
-
 def looks_like_date(text: str) -> bool:
     """Return whether a field is written like a date that `read_dates` reads: with a year of four digits."""
     found = WRITTEN_DATE.fullmatch(text)
     return ISO_DATE.fullmatch(text) is not None or (found is not None and (len(found[1]) == 4) != (len(found[3]) == 4))
 
 
-def read_dates(texts: Sequence[str], order: str | None = None) -> tuple[pd.DatetimeIndex, str]:
-    """Return the dates of a column, all of which look like dates, and a note on how days and months were read.
+def read_dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex | None:
+    """Return the dates of a column whose fields all look like dates; None if they are written in different ways.
 
-    order: "day-first" or "month-first" for dates such as 01/02/2024; None: a day above 12 decides, and AmbiguousDates
-    is raised where there is none. Raises ValueError for fields that are no dates.
+    order: "day-first" or "month-first" for dates such as 01/02/2024; None: a day above 12 decides, and ValueError is
+    raised where there is none. A note says how days and months were read.
     """
-    pandas = import_pandas("A column of dates")
+    pandas, texts = import_pandas("A column of dates"), table.columns[j]
     zones = {found and found["zone"] for found in map(ISO_DATE.fullmatch, texts)}
     if all(map(ISO_DATE.fullmatch, texts)) and (len(zones) == 1 or None not in zones):
-        return _checked(texts, pandas.to_datetime(texts, format="ISO8601", errors="coerce", utc=len(zones) > 1)), ""
-    parts = [WRITTEN_DATE.fullmatch(text) for text in texts]
-    styles = {part and (part[2], len(part[1]) == 4, part[4], bool(part[5])) for part in parts}
-    first = parts[0]
-    if len(styles) > 1 or first is None:
-        raise ValueError("its dates are written in different ways.")
-    clock = "" if first[4] is None else f"{first[4]}%H:%M{':%S' if first[5] else ''}"
-    orders = ["year-first"] if len(first[1]) == 4 else [order] if order else ["day-first", "month-first"]
-    readings = {
-        name: pandas.to_datetime(texts, format=DATE_FORMS[name].format(first[2]) + clock, errors="coerce")
-        for name in orders
-    }
-    possible = [name for name, dates in readings.items() if not dates.isna().any()]
-    if len(possible) == 2 and first[2] != ".":  # with points, the day comes first
-        _refuse_two_readings(texts, *readings.values())
-    best = possible[0] if possible else min(readings, key=lambda name: int(readings[name].isna().sum()))
-    words = [{"%d": "day", "%m": "month", "%Y": "year"}[part] for part in DATE_FORMS[best].split("{0}")]
-    note = "" if best == "year-first" else f"dates such as {texts[0]} were read as {first[2].join(words)}"
-    return _checked(texts, readings[best]), note
-
-
-def _checked(texts: Sequence[str], dates: pd.DatetimeIndex) -> pd.DatetimeIndex:
-    """Return dates, or raise ImpossibleDate for the first that is none."""
-    if dates.isna().any():
-        row = int(np.flatnonzero(dates.isna())[0])
-        raise ImpossibleDate(texts[row], row)
+        dates = pandas.to_datetime(texts, format="ISO8601", errors="coerce", utc=len(zones) > 1)
+    else:
+        parts = [WRITTEN_DATE.fullmatch(text) for text in texts]
+        styles = {part and (part[2], len(part[1]) == 4, part[4], bool(part[5])) for part in parts}
+        first = parts[0]
+        if len(styles) > 1 or first is None:
+            return None
+        clock = "" if first[4] is None else f"{first[4]}%H:%M{':%S' if first[5] else ''}"
+        orders = ["year-first"] if len(first[1]) == 4 else [order] if order else ["day-first", "month-first"]
+        readings = {
+            name: pandas.to_datetime(texts, format=DATE_FORMS[name].format(first[2]) + clock, errors="coerce")
+            for name in orders
+        }
+        possible = [name for name, dates in readings.items() if not dates.isna().any()]
+        if len(possible) == 2 and first[2] != ".":  # with points, the day comes first
+            _refuse_two_readings(table, j, *readings.values())
+        best = possible[0] if possible else min(readings, key=lambda name: int(readings[name].isna().sum()))
+        words = [{"%d": "day", "%m": "month", "%Y": "year"}[part] for part in DATE_FORMS[best].split("{0}")]
+        if best != "year-first":
+            how = f"dates such as {texts[0]} were read as {first[2].join(words)}"
+            table.notes.append(f"In the column {table.names[j]!r}, {how}.")
+        dates = readings[best]
+    wrong = np.flatnonzero(dates.isna())
+    if len(wrong):
+        where = f"{table.path}, line {table.lines[wrong[0]]}"
+        raise ValueError(f"{where}: {texts[wrong[0]]!r} is not a date of the calendar. Correct or remove it.")
     return dates
 
 
-def _refuse_two_readings(texts: Sequence[str], days: pd.DatetimeIndex, months: pd.DatetimeIndex) -> None:
-    """Raise AmbiguousDates, unless all dates are the same in both orders, such as 01/01/2024."""
-    differing = np.flatnonzero(days != months)
-    if len(differing):
-        i = int(differing[0])
-        raise AmbiguousDates(
-            f"{texts[i]} may be {days[i]:%Y-%m-%d} (day first) or {months[i]:%Y-%m-%d} (month first), and no date of "
-            "the column decides. Use --dates day-first or --dates month-first, or write dates as 2024-01-31."
+def _refuse_two_readings(table: TextTable, j: int, days: pd.DatetimeIndex, months: pd.DatetimeIndex) -> None:
+    """Refuse dates that differ in both orders; 01/01/2024 does not."""
+    for i in np.flatnonzero(days != months)[:1]:
+        raise ValueError(
+            f"{table.path}, column {table.names[j]!r}: {table.columns[j][i]} may be {days[i]:%Y-%m-%d} (day first) or "
+            f"{months[i]:%Y-%m-%d} (month first), and no date of the column decides. Use --dates day-first or --dates "
+            "month-first, or write dates as 2024-01-31."
         )

@@ -7,21 +7,12 @@ import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 import numpy as np
 
-from echolearn.cli.csv_files import (
-    AmbiguousDates,
-    ImpossibleDate,
-    TextTable,
-    import_pandas,
-    looks_like_date,
-    read_dates,
-    read_table,
-    write_table,
-)
+from echolearn.cli.csv_files import TextTable, import_pandas, looks_like_date, read_dates, read_table, write_table
 from echolearn.cli.options import FILE, dates_option, decimal_option, force_option, header_option
 from echolearn.cli.outputs import claim, report
 from echolearn.estimators import ESNForecaster
@@ -29,8 +20,7 @@ from echolearn.exceptions import InputWarning
 from echolearn.forecasting.calendar import on_calendar
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning import backtest
-from echolearn.tuning._backtest import Backtest
-from echolearn.validation import Array
+from echolearn.validation import Answers, Array
 
 if TYPE_CHECKING:  # an optional dependency
     import pandas as pd
@@ -75,25 +65,29 @@ def forecast(
     series = read_series(file, column, header=header, decimal=decimal, order=date_order)
     for note in series.notes:
         click.echo(note)
-    result = forecast_series(series, horizon, coverage, season)
-    season_text = f"a season of {result.season} steps" if result.season > 1 else "no season"
-    click.echo(f"{result.series.name}: {len(result.series.values)} values, {season_text}; method {result.method}")
-    if result.check is not None:
+    n, esn = len(series.values), ESNForecaster(season=season or "auto").fit(series.values)
+    steps, found = horizon or esn.horizon_ or 12, 1 if esn.season_ is None else esn.season_[0]
+    season_text = f"a season of {found} steps" if found > 1 else "no season"
+    click.echo(f"{series.name}: {n} values, {season_text}; method {esn.method_}")
+    if n >= max(4 * steps, 24):
+        check = backtest(esn, series.values, steps, 3, season=season)
+        scores = check.scores
         click.echo("forecasts of the last known values, as a check:")
-        click.echo(repr(result.check))
-        scores = result.check.scores
+        click.echo(repr(check))
         if not scores["model"]["MASE"] < min(scores["naive"]["MASE"], scores["seasonal naive"]["MASE"]):
             click.echo("Repeating the last value or season did no worse there: trust this forecast no more than that.")
     else:
         click.echo("The series is too short to check the forecast on its last values.")
-    write_forecast(result, place)
-    report(place, f" ({len(result.forecast)} steps, {coverage:.0%} intervals)")
+    answer = (esn.predict(steps), *esn.forecast_interval(steps, coverage))
+    write_forecast(place, series.name, answer)
+    report(place, f" ({steps} steps, {coverage:.0%} intervals)")
     if plot is not None:
-        plot_forecast(result, plot)
+        plot_forecast(plot, series, answer, f"{coverage:.0%} interval", max(5 * steps, 4 * found))
         report(plot)
 
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
+Bounded: TypeAlias = tuple[Answers, Answers, Answers]  # a forecast, and the bounds of its intervals
 FIRST_YEAR, LAST_YEAR = 1500, 2200  # between which whole numbers at equal distances are taken for years
 
 
@@ -105,20 +99,6 @@ class SeriesFile:
     name: str
     values: Array | pd.Series
     notes: list[str]
-
-
-@dataclass(frozen=True, eq=False)
-class FileForecast:
-    """A forecast with its bounds, the season found, and how it fared on the last values of the file."""
-
-    series: SeriesFile
-    forecast: Array | pd.Series
-    lower: Array
-    upper: Array
-    coverage: float
-    season: int
-    method: str
-    check: Backtest | None
 
 
 def read_series(
@@ -178,27 +158,17 @@ def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
 
 
 def _dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex | None:
-    """Return the dates of a column, or None, with a note, if they cannot be read."""
-    name, texts = table.names[j], table.columns[j]
-    try:
-        found, note = read_dates(texts, order)
-    except AmbiguousDates as problem:
-        raise AmbiguousDates(f"{table.path}, column {name!r}: {problem}") from None
-    except ImpossibleDate as problem:
-        raise ValueError(f"{table.path}, line {table.lines[problem.row]}: {problem} Correct or remove it.") from None
-    except ValueError as problem:
-        table.notes.append(f"The column {name!r} was not used as dates: {problem} Steps are numbered instead.")
+    """Return the dates of a column, or None, with a note, if they are written in different ways."""
+    found = read_dates(table, j, order)
+    if found is None:
+        why = "its dates are written in different ways. Steps are numbered instead."
+        table.notes.append(f"The column {table.names[j]!r} was not used as dates: {why}")
         return None
-    if note:
-        table.notes.append(f"In the column {name!r}, {note}.")
     dates = found.rename("date")
-    again = np.flatnonzero(dates.duplicated())
-    if len(again):
-        clock = " Where a clock was set back, write the zone, too: 2024-10-27 02:00+01:00."
-        raise ValueError(
-            f"{table.path}, line {table.lines[again[0]]}: {texts[again[0]]} a second time. Keep one row per date."
-            f"{clock if ':' in texts[again[0]] else ''}"
-        )
+    for i in np.flatnonzero(dates.duplicated())[:1]:
+        text = table.columns[j][i]
+        clock = " Where a clock was set back, write the zone, too: 2024-10-27 02:00+01:00." if ":" in text else ""
+        raise ValueError(f"{table.path}, line {table.lines[i]}: {text} a second time. Keep one row per date.{clock}")
     if not dates.is_monotonic_increasing:
         table.notes.append("The rows were put in the order of their dates.")
     return dates
@@ -217,17 +187,7 @@ def _not_used(table: TextTable, j: int) -> str:
     )
 
 
-def forecast_series(series: SeriesFile, horizon: int | None, coverage: float, season: int | None) -> FileForecast:
-    """Return the forecast of a series, and a backtest of it where the series is long enough."""
-    esn = ESNForecaster(season=season or "auto").fit(series.values)
-    steps = horizon or esn.horizon_ or 12
-    lower, upper = (np.asarray(bound) for bound in esn.forecast_interval(steps, coverage))
-    n, found = len(series.values), 1 if esn.season_ is None else esn.season_[0]
-    check = backtest(esn, series.values, steps, 3, season=season) if n >= max(4 * steps, 24) else None
-    return FileForecast(series, esn.predict(steps), lower, upper, coverage, found, esn.method_, check)
-
-
-def labels_ahead(forecast: Array | pd.Series) -> tuple[str, list[str]]:
+def labels_ahead(forecast: Answers | pd.Series) -> tuple[str, list[str]]:
     """Return the name and the labels of the steps of a forecast: its dates or years, or numbers from 1 on."""
     index = getattr(forecast, "index", None)
     if index is None or index.name is None:
@@ -238,12 +198,12 @@ def labels_ahead(forecast: Array | pd.Series) -> tuple[str, list[str]]:
     return str(index.name), [str(date.date() if whole_days else date.isoformat()) for date in index]
 
 
-def write_forecast(result: FileForecast, path: Path) -> None:
-    """Write date, year or step, forecast and bounds as CSV."""
-    name, labels = labels_ahead(result.forecast)
-    numbers = np.stack([np.asarray(result.forecast), result.lower, result.upper], axis=1).tolist()
+def write_forecast(path: Path, name: str, answer: Bounded) -> None:
+    """Write date, year or step, forecast and bounds as CSV; name: of the column."""
+    of_steps, labels = labels_ahead(answer[0])
+    numbers = np.stack([np.asarray(values) for values in answer], axis=1).tolist()
     rows = [[label, *(f"{value:.8g}" for value in row)] for label, row in zip(labels, numbers, strict=True)]
-    write_table(path, [name, result.series.name, "lower", "upper"], rows)
+    write_table(path, [of_steps, name, "lower", "upper"], rows)
 
 
 def check_plot(path: Path) -> None:
@@ -256,21 +216,20 @@ def check_plot(path: Path) -> None:
         raise ValueError("--plot needs matplotlib: pip install 'echolearn[report]'.")
 
 
-def plot_forecast(result: FileForecast, path: Path) -> None:
-    """Write a picture of the end of the series and its forecast."""
+def plot_forecast(path: Path, series: SeriesFile, answer: Bounded, label: str, count: int) -> None:
+    """Write a picture of the last so many values of a series and its forecast; label: of the interval."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.subplots()
-    known = result.series.values[-max(5 * len(result.forecast), 4 * result.season) :]
-    past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(result.forecast) + 1)
-    dated = labels_ahead(result.forecast)[0] != "step"
+    known, (forecast, lower, upper) = series.values[-count:], answer
+    past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(forecast) + 1)
+    dated = labels_ahead(forecast)[0] != "step"
     if dated:
-        past, ahead = (getattr(rows, "index") for rows in (known, result.forecast))  # noqa: B009
-    axes.plot(past, np.asarray(known), color="0.3", label=result.series.name)
-    axes.plot(ahead, np.asarray(result.forecast), color="C0", lw=2, label="forecast")
-    label = f"{result.coverage:.0%} interval"
-    axes.fill_between(ahead, result.lower, result.upper, color="C0", alpha=0.2, label=label)
+        past, ahead = (getattr(rows, "index") for rows in (known, forecast))  # noqa: B009
+    axes.plot(past, np.asarray(known), color="0.3", label=series.name)
+    axes.plot(ahead, np.asarray(forecast), color="C0", lw=2, label="forecast")
+    axes.fill_between(ahead, np.asarray(lower), np.asarray(upper), color="C0", alpha=0.2, label=label)
     if not dated:
         axes.set_xlabel("steps from the last known value")
     axes.legend(loc="upper left")

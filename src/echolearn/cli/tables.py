@@ -108,10 +108,10 @@ def _in_order(table: TextTable, j: int, rows: Sequence[Array], order: str | None
     if values is None:
         if not all(map(looks_like_date, table.columns[j])):
             raise ValueError(f"--time {table.names[j]}: the column holds neither numbers nor dates. {table.problem(j)}")
-        try:
-            values = read_dates(table.columns[j], order)[0].asi8
-        except ValueError as problem:
-            raise ValueError(f"{table.path}, column {table.names[j]!r}: {problem}") from problem
+        dates = read_dates(table, j, order)
+        if dates is None:
+            raise ValueError(f"{table.path}, column {table.names[j]!r}: its dates are written in different ways.")
+        values = dates.asi8
     ordered, long = [], 0
     for r in rows:
         by_time = r[np.argsort(values[r], kind="stable")]

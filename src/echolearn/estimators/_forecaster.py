@@ -20,10 +20,9 @@ from echolearn.fitting.stages import Callback
 from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
 from echolearn.forecasting.direct_model import DirectModel, SeriesSettings
 from echolearn.forecasting.dynamics import choose_method
-from echolearn.forecasting.forecast import Continuation, FittedForecaster, Forecast
+from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
 from echolearn.forecasting.loop_forecast import fit_loop_forecast
-from echolearn.forecasting.mean_forecast import MeanForecast
-from echolearn.forecasting.series import SeriesData
+from echolearn.forecasting.series import Continuation, SeriesData
 from echolearn.persistence.save import save_model
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir
@@ -308,16 +307,12 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
 
         Parameters
         ----------
-        horizon : int
-            How many values to forecast.
+        horizon, warm_up, exogenous
+            As in `predict`.
         coverage : float, default=0.9
             The probability that a value lies between the bounds.
         n_paths : int, default=500
             How many closed loops to run. More give smoother bounds.
-        warm_up : array or list of arrays, default=None
-            Series whose continuation is forecast. None: those of `fit`.
-        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
-            One row for each step to come and, before them, for each step of the warm-up.
 
         Returns
         -------
@@ -352,14 +347,10 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
 
         Parameters
         ----------
-        horizon : int
-            How many values to forecast.
+        horizon, warm_up, exogenous
+            As in `predict`.
         n_paths : int, default=500
             How many paths to draw.
-        warm_up : array or list of arrays, default=None
-            Series whose continuation is forecast. None: those of `fit`.
-        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
-            One row for each step to come and, before them, for each step of the warm-up.
 
         Returns
         -------
@@ -423,10 +414,8 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         ----------
         series : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
             The series to forecast.
-        y : None
-            Ignored; here for scikit-learn.
-        exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
-            What is known of each step in advance, in the form of the series.
+        y, exogenous
+            As in `fit`.
         horizon : int, default=1
             How many steps ahead each forecast is.
 

@@ -132,27 +132,26 @@ def draw_reservoir(context: FitContext) -> Fit:
     """Take the given reservoir, or draw one; with `bidirectional` the second half of its units runs backward."""
     settings, train = context.settings, context.split.train
     if settings.reservoir is None:
-        reservoir = _drawn(context)
+        reservoir = random_reservoir(settings, train.X[0].shape[1], train.n_out, context.rng["weights"])
     else:
         reservoir = fitting_reservoir(settings.reservoir, train.X[0].shape[1], train.n_out)
     return Fit(reservoir=reservoir, view=context.task.view(), drawn=reservoir)
 
 
-def _drawn(context: FitContext) -> Reservoir:
-    """Return a random reservoir."""
-    settings, train = context.settings, context.split.train
+def random_reservoir(settings: NetworkSettings, n_in: int, n_out: int, rng: np.random.Generator) -> Reservoir:
+    """Return a reservoir as the settings describe it."""
     draw = partial(
         Reservoir.random,
-        train.X[0].shape[1],
+        n_in,
         spectral_radius=settings.spectral_radius,
         connections=settings.connections,
         topology=settings.topology,
         input_scaling=settings.input_scaling,
         bias_scaling=settings.bias_scaling,
         feedback_scaling=settings.feedback_scaling,
-        n_feedback=train.n_out if settings.feedback else 0,
+        n_feedback=n_out if settings.feedback else 0,
         activation=settings.activation,
-        random_state=context.rng["weights"],
+        random_state=rng,
     )
     N, leak = settings.hidden_units, settings.leak
     if settings.bidirectional:

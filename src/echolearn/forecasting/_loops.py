@@ -1,4 +1,10 @@
-"""Compiled loops of exponential smoothing, step by step over one series and its members."""
+"""Compiled loops of exponential smoothing, step by step over one series and its members.
+
+A member has parameters p (8,): alpha, beta, gamma of the first and of the second season, damping phi, the
+autoregression rho, the largest error that trend, seasons and the autoregression learn from (one odd value moves the
+level alone), and the trend at the start. Its state is x (3,): level, trend and last residual, and seasonal effects s1
+and s2, by the time modulo their lengths.
+"""
 
 from __future__ import annotations
 
@@ -13,40 +19,52 @@ LARGEST_LOG = 700.0  # exp of more is infinite
 
 
 @njit(cache=True)
+def _move(v: float, time: int, p: Array, x: Array, s1: Array, s2: Array) -> None:
+    """Take a member past the value v at a time, in place; a missing one (NaN) moves it along its own forecast."""
+    i1, i2, phi, rho, most = time % len(s1), time % len(s2), p[4], p[5], p[6]
+    x[0] += phi * x[1]
+    x[1] *= phi
+    if math.isnan(v):
+        x[2] *= rho
+        return
+    e = v - x[0] - s1[i1] - s2[i2]
+    u = e - rho * x[2]
+    c = min(max(u, -most), most)
+    x[0] += p[0] * u
+    x[1] += p[1] * c
+    x[2] = min(max(e, -most), most)
+    s1[i1] += p[2] * c
+    s2[i2] += p[3] * c
+
+
+@njit(cache=True)
+def _forecast(time: int, p: Array, x: Array, s1: Array, s2: Array, out: Array) -> None:
+    """Write the forecasts of the steps that follow a time."""
+    growth, power, rest = 0.0, 1.0, x[2]
+    for h in range(1, len(out) + 1):
+        power *= p[4]
+        growth += power
+        rest *= p[5]
+        out[h - 1] = x[0] + growth * x[1] + s1[(time + h) % len(s1)] + s2[(time + h) % len(s2)] + rest
+
+
+@njit(cache=True)
 def advance(y: Array, time: int, logs: Array, P: Array, L: Array, S1: Array, S2: Array, F: Array) -> None:
     """Take every member through the values y; write F[t, k, h - 1], its forecast of step t + h after step t.
 
-    P (K, 8): alpha, beta, gamma of the first and of the second season, damping phi, the autoregression rho, the largest
-    error that trend, seasons and the autoregression learn from (one odd value moves the level alone), and the trend at
-    the start.
-    L (K, 3): level, trend and last residual; S1 (K, m1), S2 (K, m2): seasonal effects; these three are changed in
-    place. time: the number of steps before y. A missing value (NaN) moves a member along its own forecast.
+    P (K, 8), L (K, 3), S1 (K, m1), S2 (K, m2): parameters and states, which are changed in place. time: the number of
+    steps before y.
     """
-    K, m1, m2, H = len(P), S1.shape[1], S2.shape[1], F.shape[2]
     for t in range(len(y)):
-        for k in range(K):
+        for k in range(len(P)):
             v = y[t]
             if logs[k]:
                 v = math.log(v) if v > 0 else np.nan
-            i1, i2, phi, rho = (time + t) % m1, (time + t) % m2, P[k, 4], P[k, 5]
-            level, trend = L[k, 0] + phi * L[k, 1], phi * L[k, 1]
-            if math.isnan(v):
-                L[k, 0], L[k, 1], L[k, 2] = level, trend, rho * L[k, 2]
-            else:
-                e, most = v - level - S1[k, i1] - S2[k, i2], P[k, 6]
-                u = e - rho * L[k, 2]
-                c = min(max(u, -most), most)
-                L[k, 0], L[k, 1], L[k, 2] = level + P[k, 0] * u, trend + P[k, 1] * c, min(max(e, -most), most)
-                S1[k, i1] += P[k, 2] * c
-                S2[k, i2] += P[k, 3] * c
-            growth, power, rest = 0.0, 1.0, L[k, 2]
-            for h in range(1, H + 1):
-                power *= phi
-                growth += power
-                rest *= rho
-                s = time + t + h
-                f = L[k, 0] + growth * L[k, 1] + S1[k, s % m1] + S2[k, s % m2] + rest
-                F[t, k, h - 1] = math.exp(min(f, LARGEST_LOG)) if logs[k] else f
+            _move(v, time + t, P[k], L[k], S1[k], S2[k])
+            _forecast(time + t, P[k], L[k], S1[k], S2[k], F[t, k])
+            if logs[k]:
+                for h in range(F.shape[2]):
+                    F[t, k, h] = math.exp(min(F[t, k, h], LARGEST_LOG))
 
 
 @njit(cache=True)
@@ -54,34 +72,17 @@ def mean_squared_error(
     y: Array, p: Array, level: float, trend: float, s1: Array, s2: Array, horizon: int, skip: int, stride: int
 ) -> float:
     """Return the mean squared error of one member's forecasts 1 ... horizon steps ahead, from every stride-th step."""
-    n, m1, m2, r, total, count = len(y), len(s1), len(s2), 0.0, 0.0, 0
-    s1, s2 = s1.copy(), s2.copy()
-    phi, rho, most = p[4], p[5], p[6]
+    n, total, count = len(y), 0.0, 0
+    x, s1, s2, f = np.array([level, trend, 0.0]), s1.copy(), s2.copy(), np.empty(horizon)
     for t in range(n):
-        level += phi * trend
-        trend *= phi
-        if math.isnan(y[t]):
-            r *= rho
-        else:
-            e = y[t] - level - s1[t % m1] - s2[t % m2]
-            u = e - rho * r
-            c = min(max(u, -most), most)
-            level += p[0] * u
-            trend += p[1] * c
-            s1[t % m1] += p[2] * c
-            s2[t % m2] += p[3] * c
-            r = min(max(e, -most), most)
+        _move(y[t], t, p, x, s1, s2)
         if t < skip or (n - 1 - t) % stride:
             continue
-        growth, power, rest = 0.0, 1.0, r
-        for h in range(1, min(horizon, n - 1 - t) + 1):
-            power *= phi
-            growth += power
-            rest *= rho
-            v = y[t + h]
-            if not math.isnan(v):
-                d = v - (level + growth * trend + s1[(t + h) % m1] + s2[(t + h) % m2] + rest)
-                total += d * d
+        ahead = min(horizon, n - 1 - t)
+        _forecast(t, p, x, s1, s2, f[:ahead])
+        for h in range(ahead):
+            if not math.isnan(y[t + 1 + h]):
+                total += (y[t + 1 + h] - f[h]) ** 2
                 count += 1
     return total / max(count, 1)
 

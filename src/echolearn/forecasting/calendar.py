@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -43,7 +43,7 @@ class Calendar:
     zone: str | None = None
     counted_in: str | None = None
     name: str | None = None
-    columns: tuple[str | None, ...] = (None,)
+    columns: Sequence[str | int | None] = (None,)
     frame: bool = False
 
     def ahead(self, count: int) -> pd.Index:
@@ -78,7 +78,7 @@ class Calendar:
         index = self.ahead(len(values))
         if not self.frame:
             return pd.Series(values.reshape(len(values)), index=index, name=self.columns[0])
-        return pd.DataFrame(values.reshape(len(values), -1), index=index, columns=list(self.columns))
+        return pd.DataFrame(values.reshape(len(values), -1), index=index, columns=self.columns)
 
     @property
     def seasons(self) -> list[int]:
@@ -95,15 +95,6 @@ class Calendar:
         stamps = ahead.to_timestamp() if self.kind == "periods" else ahead
         return float((stamps[-1] - stamps[0]).total_seconds()) / steps
 
-    def as_facts(self) -> Facts:
-        """Return the fields, for a file."""
-        return {**asdict(self), "columns": list(self.columns)}
-
-    @classmethod
-    def of_facts(cls, facts: Facts) -> Self:
-        """Return the calendar of a file."""
-        return cls(**{**facts, "columns": tuple(facts["columns"])})
-
 
 def rows_in_order(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, bool]:
     """Return rows in the order of their dates, and whether they have any; name: of the argument, for errors."""
@@ -117,6 +108,11 @@ def rows_in_order(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, bool]:
         return table, False
     if index.hasnans:
         raise ValueError(f"{name}: a row has no date (NaT). Leave it out, or give it a date.")
+    try:
+        index = index if getattr(index, "tz", None) is None else index.tz_convert(str(index.tz))
+    except (KeyError, ValueError):  # of dateutil, or of an old pytz
+        words = f"{name}: the zone {index.tz} has no name. Give it one, for example index.tz_convert('Europe/Berlin')."
+        raise ValueError(words) from None
     if index.has_duplicates:
         raise ValueError(
             f"{name}: two rows have the date {index[index.duplicated()][0]}. Keep one row per date. Local times at the "
@@ -135,12 +131,9 @@ def on_calendar(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, Calendar 
     if index is None or callable(index):
         return table, None
     frame, n = table.ndim == 2, len(index)
-    columns = tuple(str(c) for c in table.columns) if frame else (None if table.name is None else str(table.name),)
-    about: Facts = {
-        "name": None if index.name is None else str(index.name),
-        "columns": columns,
-        "frame": frame,
-    }
+    names = table.columns if frame else [table.name]
+    columns = [name if name is None or isinstance(name, (str, int)) else str(name) for name in names]
+    about: Facts = {"name": None if index.name is None else str(index.name), "columns": columns, "frame": frame}
     if not has_dates:
         return table, Calendar(**about, **_numbers(index))
     whole, steps = _whole_calendar(index)
@@ -193,7 +186,7 @@ def _whole_calendar(index: pd.Index) -> tuple[pd.Index, Facts]:
 
     if isinstance(index, pd.PeriodIndex):
         whole = pd.period_range(index[0], index[-1], name=index.name)
-        return whole, {"kind": "periods", "step": index.freqstr}
+        return (whole, {"kind": "periods", "step": index.freqstr}) if index.isin(whole).all() else (index, {})
     found = []
     for zone in dict.fromkeys((index.tz, None if index.tz is None else "UTC")):
         local = index if zone is None else index.tz_convert(zone)

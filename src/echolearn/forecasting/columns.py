@@ -8,15 +8,25 @@ in units of the column's errors. Without a gain it is zero, so a series from whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from echolearn.exceptions import ForecastWarning
 from echolearn.forecasting._loops import advance_features
-from echolearn.forecasting.members import errors_ahead, first_origin, fit_smoothing
-from echolearn.forecasting.smoothing import Position, Smoothing, forecast_ahead, from_scale, to_scale, weighted_median
+from echolearn.forecasting.smoothing import (
+    Position,
+    Smoothing,
+    errors_ahead,
+    first_origin,
+    fit_smoothing,
+    forecast_ahead,
+    from_scale,
+    to_scale,
+    weighted_median,
+)
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import pack
 from echolearn.states.run import run
@@ -30,10 +40,12 @@ MAX_INPUT_DEVIATIONS = 4.0  # inputs of the network are cut at so many standard 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of one series: its members, the scale they are corrected in, and how large its errors are.
+    """One column of one series: its members, the scale they are corrected in, how large its errors are, where it is.
 
     log: whether errors are of logarithms; spread (H,): the typical error at each horizon; input_scale (3,): of the
     network's inputs; effects (inputs,): the effect of exogenous inputs; unit: the typical change from step to step.
+    position: of the members; expected: the one-step forecast; past, level: the last season and the slow level; age: the
+    number of steps since the last known value.
     """
 
     members: Smoothing
@@ -42,75 +54,102 @@ class Column:
     input_scale: Array
     effects: Array
     unit: float
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnState:
-    """Where a column is: its members, the one-step forecast, the last season and the slow level.
-
-    age: the number of steps since the last known value.
-    """
-
     position: Position
     expected: float
     past: Array
     level: float
     age: int
 
+    def begin(self, y: Array) -> Self:
+        """Return the column before the first value of a series y, in the unit of its values."""
+        unit, P = typical_step(y), self.members.P.copy()
+        ratio = unit / self.unit if unit > 0 and self.unit > 0 else 1.0
+        P[~self.members.logs, 6:] *= ratio
+        ratio = 1.0 if self.log else ratio
+        members = replace(self.members, P=P)
+        begun = replace(
+            self,
+            members=members,
+            spread=self.spread * ratio,
+            input_scale=self.input_scale * ratio,
+            unit=unit,
+            position=members.start(y),
+            past=np.zeros(members.seasons[0]),
+            level=0.0,
+            age=0,
+        )
+        return replace(begun, expected=float(begun.forecast(1)[0]))
+
+    def forecast(self, steps: int) -> Array:
+        """Return the forecast (steps,) of the members in the scale of the errors."""
+        return to_scale(forecast_ahead(self.members, self.position, steps), self.log)
+
+    def follow(self, y: Array, horizon: int) -> Track:
+        """Return the track over further values y."""
+        F, position = self.members.advance(y, self.position, horizon)
+        G, z = to_scale(weighted_median(F, self.members.weights), self.log), to_scale(y, self.log)
+        time, expected = self.position.time, np.concatenate([[self.expected], G[:-1, 0]])
+        if time == 0 and not np.isnan(z[0]):
+            expected[0] = z[0]
+        past, level, inputs = self.past.copy(), np.array([self.level]), np.empty((len(y), DEVIATIONS_PER_COLUMN))
+        advance_features(z, expected, time, past, level, 2 / (3 * max(len(past), MIN_LEVEL_STEPS)), inputs)
+        known = np.flatnonzero(~np.isnan(z))
+        age = len(y) - 1 - int(known[-1]) if len(known) else self.age + len(y)
+        end = replace(self, position=position, expected=float(G[-1, 0]), past=past, level=float(level[0]), age=age)
+        return Track(z, G, expected, inputs, end)
+
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A column over a series: z (n,), forecasts of z (n, H), inputs of the network (n, 3), and where it ends."""
+    """A column over a series: z (n,), forecasts of z (n, H), what was expected of each z, inputs of the network (n, 3),
+    and the column at its end."""
 
     z: Array
     G: Array
+    expected: Array
     inputs: Array
-    end: ColumnState
+    end: Column
+
+    @property
+    def errors(self) -> Array:
+        """The errors (n, H) of forecasts from every known value; NaN where either is not known."""
+        return np.where(np.isnan(self.z)[:, None], np.nan, errors_ahead(self.z, self.G))
+
+    def warn_of_odd_end(self) -> None:
+        """Warn if the last known value is far from what was expected of it."""
+        column, t = self.end, len(self.z) - 1 - self.end.age
+        usual = column.members.P[column.members.logs == column.log, 6].min()
+        error = abs(self.z[t] - self.expected[t]) if t >= 0 else 0.0
+        if error / ODD_CHANGES > usual:
+            value = from_scale(self.z[t], column.log)
+            warn_user(
+                f"the last known value, {value:.6g}, is far from what the series led to expect: {error / usual:.0f} "
+                "times the largest error that trend and season learn from. If it is a mistake, replace it by NaN.",
+                ForecastWarning,
+            )
 
 
 def fit_column(
     y: Array, E: Array, seasons: tuple[int, int], horizon: int, *, log: bool | None = None, trend: bool | None = None
-) -> tuple[Column, Track]:
-    """Return the column of values y (n,) with exogenous inputs E (n, inputs), and its track over them."""
+) -> Track:
+    """Return the track of a column over its values y (n,) with exogenous inputs E (n, inputs)."""
     effects = exogenous_effects(y, E, seasons[0])
     rest = y - E @ effects
     members, C = fit_smoothing(rest, seasons, horizon, log=log, trend=trend)
     in_logs = bool(members.weights[members.logs].sum() > 0.5 and np.nanmin(rest) > 0 and C.min() > 0)
-    unit = typical_step(rest)
-    column = Column(members, in_logs, np.ones(horizon), np.ones(DEVIATIONS_PER_COLUMN), effects, unit)
-    track = follow(column, rest, begin(column, rest), horizon)
+    unit, ones, start = typical_step(rest), np.ones(horizon), members.start(rest)
+    column = Column(members, in_logs, ones, np.ones(DEVIATIONS_PER_COLUMN), effects, unit, start, 0.0, ones, 0.0, 0)
+    track = column.begin(rest).follow(rest, horizon)
     first = first_origin(len(y), seasons)
-    errors = errors_of(track)[first:]
+    errors = track.errors[first:]
     counts = (~np.isnan(errors)).sum(axis=0)
-    spread = np.sqrt(np.nansum(errors**2, axis=0) / np.maximum(counts, 1))
-    spread = np.where(counts >= 2, spread, np.nan)
-    known = np.flatnonzero(~np.isnan(spread))
-    spread = np.interp(np.arange(horizon), known, spread[known]) if len(known) else np.ones(horizon)
-    input_scale = track.inputs[min(first, len(y) - 2) :].std(axis=0)
+    known = np.flatnonzero(counts >= 2)
+    spread = np.sqrt(np.nansum(errors**2, axis=0)[known] / counts[known])
+    spread = np.interp(np.arange(horizon), known, spread) if len(known) else ones
+    input_scale = track.inputs[first:].std(axis=0)
     tiny = 1e-12 * max(unit, 1e-300)
     input_scale = np.where(input_scale > tiny, input_scale, 1.0)
-    return replace(column, spread=np.maximum(spread, tiny), input_scale=input_scale), track
-
-
-def errors_of(track: Track) -> Array:
-    """Return the errors (n, H) of forecasts from every known value; NaN where either is not known."""
-    return np.where(np.isnan(track.z)[:, None], np.nan, errors_ahead(track.z, track.G))
-
-
-def warn_of_odd_end(column: Column, track: Track, expected: float) -> None:
-    """Warn if the last value is far from what was expected of it; expected: of the first value of the track."""
-    t = len(track.z) - 1 - track.end.age
-    if t < 0:
-        return
-    error = abs(track.z[t] - (track.G[t - 1, 0] if t else expected))
-    usual = column.members.P[column.members.logs == column.log, 6].min()
-    if error / ODD_CHANGES > usual:
-        value = from_scale(track.z[t], column.log)
-        warn_user(
-            f"the last known value, {value:.6g}, is far from what the series led to expect: {error / usual:.0f} times "
-            "the largest error that trend and season learn from. If it is a mistake, replace it by NaN.",
-            ForecastWarning,
-        )
+    return replace(track, end=replace(track.end, spread=np.maximum(spread, tiny), input_scale=input_scale))
 
 
 def typical_step(y: Array) -> float:
@@ -132,35 +171,14 @@ def exogenous_effects(y: Array, E: Array, m: int) -> Array:
     return np.asarray(np.linalg.solve(A, dE[known].T @ dy[known]))
 
 
-def begin(column: Column, y: Array) -> ColumnState:
-    """Return where a column is before the first value of y."""
-    position = column.members.start(y)
-    expected = float(to_scale(forecast_ahead(column.members, position, 1), column.log)[0])
-    return ColumnState(position, expected, np.zeros(column.members.seasons[0]), 0.0, 0)
-
-
-def follow(column: Column, y: Array, state: ColumnState, horizon: int) -> Track:
-    """Return the track of a column over values y from a state on."""
-    F, position = column.members.advance(y, state.position, horizon)
-    C = weighted_median(F, column.members.weights)
-    G, z = to_scale(C, column.log), to_scale(y, column.log)
-    time, expected = state.position.time, np.concatenate([[state.expected], G[:-1, 0]])
-    if time == 0 and not np.isnan(z[0]):
-        expected[0] = z[0]
-    past, level, inputs = state.past.copy(), np.array([state.level]), np.empty((len(y), DEVIATIONS_PER_COLUMN))
-    advance_features(z, expected, time, past, level, 2 / (3 * max(len(past), MIN_LEVEL_STEPS)), inputs)
-    known = np.flatnonzero(~np.isnan(z))
-    age = len(y) - 1 - int(known[-1]) if len(known) else state.age + len(y)
-    return Track(z, G, inputs, ColumnState(position, float(G[-1, 0]), past, float(level[0]), age))
-
-
-def network_inputs(columns: Sequence[Column], tracks: Sequence[Track], time: int) -> Array:
+def network_inputs(tracks: Iterable[Track]) -> Array:
     """Return the inputs of the reservoir: of every column its deviations in their scale and the phase of its season."""
     inputs = []
-    for column, track in zip(columns, tracks, strict=True):
+    for track in tracks:
+        column, n = track.end, len(track.z)
         inputs.append(np.clip(track.inputs / column.input_scale, -MAX_INPUT_DEVIATIONS, MAX_INPUT_DEVIATIONS))
         m = column.members.seasons[0]
-        phase = 2 * np.pi * (time + np.arange(len(track.z))) / m
+        phase = 2 * np.pi * (column.position.time - n + np.arange(n)) / m
         inputs.append(np.stack([np.sin(phase), np.cos(phase)], axis=1) * (m > 1))
     return np.hstack(inputs)
 

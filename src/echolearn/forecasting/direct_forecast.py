@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -12,11 +12,20 @@ from echolearn.display.facts import brief
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.forecasting.direct_model import MIN_KNOWN_VALUES, DirectModel, FollowedSeries, SeriesSettings, fit_direct
-from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, path_generator
-from echolearn.forecasting.series import OpenedSeries, SeriesData, SeriesForm, check_steps_ahead
+from echolearn.forecasting.series import (
+    Continuation,
+    OpenedSeries,
+    Seed,
+    SeriesData,
+    SeriesForm,
+    check_scorable,
+    path_generator,
+)
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.view import ReadoutView
 from echolearn.validation import Answers, Array, SequencesLike
+
+SeriesEnd: TypeAlias = tuple[DirectModel, FollowedSeries, Array]  # a model, where its series ends, and inputs to come
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +54,20 @@ class DirectForecast:
 
     def predict(self, ahead: Continuation) -> Answers:
         """Return the next values, in the form of the series."""
-        each, E, series = self._begin(ahead)
-        return self._answer([model.forecast(end, ahead.steps) for model, end in each], each, E, series)
+        each, series = self._begin(ahead)
+        return self._answer([model.forecast(end, ahead.steps) for model, end, _ in each], each, series)
 
     def interval(self, ahead: Continuation, coverage: float, count: int, seed: Seed) -> tuple[Answers, Answers]:
         """Return bounds by the errors of past origins; they need no paths, hence neither count nor seed."""
-        each, E, series = self._begin(ahead)
-        lower, upper = zip(*(model.interval(end, ahead.steps, coverage) for model, end in each), strict=True)
-        return self._answer(lower, each, E, series), self._answer(upper, each, E, series)
+        each, series = self._begin(ahead)
+        lower, upper = zip(*(model.interval(end, ahead.steps, coverage) for model, end, _ in each), strict=True)
+        return self._answer(lower, each, series), self._answer(upper, each, series)
 
     def paths(self, ahead: Continuation, count: int, seed: Seed) -> Answers:
         """Return the forecast with the runs of errors of past origins, (count, steps, ...) per series."""
-        each, E, series = self._begin(ahead)
-        paths = [model.paths(end, ahead.steps, count, path_generator(seed)) for model, end in each]
-        return self._answer(paths, each, E, series)
+        each, series = self._begin(ahead)
+        paths = [model.paths(end, ahead.steps, count, path_generator(seed)) for model, end, _ in each]
+        return self._answer(paths, each, series)
 
     def update(self, new: SequencesLike, exogenous: SequencesLike) -> Self:
         """Return the forecast after further values of each series."""
@@ -90,9 +99,8 @@ class DirectForecast:
                 start = model.start(model.end.without_effects(y, e)[:first])
                 forecasts = model.forecasts_along(start, y, e, horizon)
             known = ~np.isnan(y[horizon:]).any(axis=1) & (np.arange(len(y) - horizon) >= first)
-            scale = np.where(model.scale > 0, model.scale, 1.0)
-            errors.append((forecasts - y[horizon:])[known] / scale)
-            truth.append((y[horizon:][known] - y[horizon:][known].mean(axis=0)) / scale)
+            errors.append((forecasts - y[horizon:])[known] / model.scale)
+            truth.append((y[horizon:][known] - y[horizon:][known].mean(axis=0)) / model.scale)
         return np.concatenate(errors), np.concatenate(truth)
 
     def _models_for(self, series: OpenedSeries, name: str) -> Sequence[DirectModel]:
@@ -105,12 +113,11 @@ class DirectForecast:
             )
         return self.models if count == len(self.models) else self.models * count
 
-    def _begin(self, ahead: Continuation) -> tuple[list[tuple[DirectModel, FollowedSeries]], list[Array], OpenedSeries]:
-        """Return each model with the end of its series, exogenous inputs to come, and the series that are continued."""
-        check_steps_ahead(ahead.steps)
+    def _begin(self, ahead: Continuation) -> tuple[list[SeriesEnd], OpenedSeries]:
+        """Return each model with the end of its series and exogenous inputs to come, and the series."""
         if ahead.warm_up is None:
             E = self.form.open_exogenous(ahead.exogenous, self.form.ends, ahead.steps)
-            return [(model, model.end) for model in self.models], E, self.form.ends
+            return [(model, model.end, e) for model, e in zip(self.models, E, strict=True)], self.form.ends
         series = self.form.open(ahead.warm_up, "warm_up", gaps=True)
         known = [int((~np.isnan(y)).sum(axis=0).min()) for y in series.X]
         if min(known) < MIN_KNOWN_VALUES:
@@ -120,19 +127,12 @@ class DirectForecast:
         with one_blas_thread():
             for model, y, e in zip(self._models_for(series, "warm_up"), series.X, E, strict=True):
                 start = model.start(model.end.without_effects(y, e[: len(y)]))
-                each.append((model, model.follow(start, y, e[: len(y)])))
-        return each, [e[len(y) :] for y, e in zip(series.X, E, strict=True)], series
+                each.append((model, model.follow(start, y, e[: len(y)]), e[len(y) :]))
+        return each, series
 
-    def _answer(
-        self,
-        Z: Sequence[Array],
-        each: list[tuple[DirectModel, FollowedSeries]],
-        E: list[Array],
-        series: OpenedSeries,
-    ) -> Answers:
+    def _answer(self, Z: Sequence[Array], each: list[SeriesEnd], series: OpenedSeries) -> Answers:
         """Return values (..., steps, dims), in the scale of the errors, in the units and form of the series."""
-        values = [end.in_units(z, e) for (_, end), z, e in zip(each, Z, E, strict=True)]
-        return self.form.answer(values, series)
+        return self.form.answer([end.in_units(z, e) for z, (_, end, e) in zip(Z, each, strict=True)], series)
 
 
 def fit_direct_forecast(data: SeriesData, settings: NetworkSettings, how: SeriesSettings) -> DirectForecast:
@@ -146,8 +146,7 @@ def fit_direct_forecast(data: SeriesData, settings: NetworkSettings, how: Series
         start = model.start(model.end.without_effects(y, e))
         rest = y[1:] - model.forecasts_along(start, y, e, 1)
         known = rest[len(rest) // 3 :]
-        scale = np.where(model.scale > 0, model.scale, 1.0)
-        residuals.append(known[~np.isnan(known).any(axis=1)] / scale)
+        residuals.append(known[~np.isnan(known).any(axis=1)] / model.scale)
     first, found = models[0], np.concatenate(residuals)
     U = np.ascontiguousarray(first.D[:, :: first.horizon])
     readout = Readout(U, False, 0.0 if np.isinf(first.ridge) else first.ridge)

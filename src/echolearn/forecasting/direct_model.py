@@ -10,23 +10,11 @@ import numpy as np
 
 from echolearn.exceptions import ForecastWarning
 from echolearn.fitting.settings import NetworkSettings
-from echolearn.forecasting.columns import (
-    Column,
-    ColumnState,
-    Track,
-    begin,
-    errors_of,
-    fit_column,
-    follow,
-    network_inputs,
-    run_reservoir,
-    typical_step,
-    warn_of_odd_end,
-)
+from echolearn.fitting.stages import random_reservoir
+from echolearn.forecasting.columns import Column, Track, fit_column, network_inputs, run_reservoir
 from echolearn.forecasting.correction import CORRECTION_RIDGES, fit_correction
-from echolearn.forecasting.members import first_origin, is_intermittent
 from echolearn.forecasting.seasons import find_seasons
-from echolearn.forecasting.smoothing import forecast_ahead, from_scale, to_scale
+from echolearn.forecasting.smoothing import first_origin, from_scale, is_intermittent
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array, warn_user
 
@@ -65,10 +53,9 @@ class SeriesSettings:
 
 @dataclass(frozen=True, eq=False)
 class FollowedSeries:
-    """A series that a model follows: its columns, where they are, and what the readout sees there."""
+    """A series that a model follows: its columns, and what the readout sees where they are."""
 
     columns: tuple[Column, ...]
-    column_states: tuple[ColumnState, ...]
     state: Array
     inputs: Array
 
@@ -83,13 +70,7 @@ class FollowedSeries:
 
     def tracks(self, rest: Array, horizon: int) -> list[Track]:
         """Return the tracks of the columns over further values without exogenous effects (n, dims)."""
-        each = zip(self.columns, self.column_states, rest.T, strict=True)
-        return [follow(column, np.ascontiguousarray(y), state, horizon) for column, state, y in each]
-
-    @property
-    def time(self) -> int:
-        """The number of steps so far."""
-        return self.column_states[0].position.time
+        return [c.follow(np.ascontiguousarray(y), horizon) for c, y in zip(self.columns, rest.T, strict=True)]
 
     def _effects(self, E: Array) -> Array:
         return np.stack([E @ column.effects for column in self.columns], axis=1)
@@ -99,10 +80,10 @@ class FollowedSeries:
 class DirectModel:
     """All that was fitted to one series: reservoir, D (M, columns * horizon), whether D sees the inputs, and errors.
 
-    end: the series at its last step; scale (columns,): its standard deviation; errors (origins, columns * horizon): of
-    the forecasts of the training series, in units of each output's spread, row by row those of one origin; NaN where
-    the truth was not known. widening: how much larger errors to come are than those that remain after a fit. gain: the
-    share of the mean absolute error that the correction took off in the backtest.
+    end: the series at its last step; scale (columns,): its standard deviation, 1 for a constant one; errors (origins,
+    columns * horizon): of the forecasts of the training series, in units of each output's spread, row by row those of
+    one origin; NaN where the truth was not known. widening: how much larger errors to come are than those that remain
+    after a fit. gain: the share of the mean absolute error that the correction took off in the backtest.
     """
 
     reservoir: Reservoir
@@ -124,39 +105,32 @@ class DirectModel:
 
     def start(self, Y: Array) -> FollowedSeries:
         """Return another series at its beginning, in the units of its values Y (n, dims), without exogenous effects."""
-        columns = []
-        for column, y in zip(self.end.columns, Y.T, strict=True):
-            unit, P = typical_step(y), column.members.P.copy()
-            ratio = 1.0 if not unit > 0 or not column.unit > 0 else unit / column.unit
-            P[~column.members.logs, 6:] *= ratio
-            ratio = 1.0 if column.log else ratio
-            spread, input_scale = column.spread * ratio, column.input_scale * ratio
-            members = replace(column.members, P=P)
-            columns.append(replace(column, members=members, spread=spread, input_scale=input_scale, unit=unit))
-        states = tuple(begin(c, np.ascontiguousarray(y)) for c, y in zip(columns, Y.T, strict=True))
+        columns = tuple(c.begin(np.ascontiguousarray(y)) for c, y in zip(self.end.columns, Y.T, strict=True))
         r = self.reservoir
         state = np.zeros(r.N) if r.initial_state is None else np.asarray(r.initial_state, dtype=np.float64)
-        return FollowedSeries(tuple(columns), states, state, np.zeros(r.n_in))
+        return FollowedSeries(columns, state, np.zeros(r.n_in))
 
     def follow(self, series: FollowedSeries, Y: Array, E: Array) -> FollowedSeries:
         """Return a series after further values Y (n, dims) with their exogenous inputs; warn of an odd last value."""
-        if not len(Y):
-            return series
-        tracks = series.tracks(series.without_effects(Y, E), 1)
-        for column, before, track in zip(series.columns, series.column_states, tracks, strict=True):
-            warn_of_odd_end(column, track, before.expected)
-        moved = replace(series, column_states=tuple(track.end for track in tracks))
+        rest = series.without_effects(Y, E)
+        tracks = series.tracks(rest, 1)
+        for track, y in zip(tracks, rest.T, strict=True):
+            track.warn_of_odd_end()
+            if track.end.log and np.nanmin(y, initial=np.inf) <= 0:
+                warn_user(
+                    f"a value of {np.nanmin(y):.6g} is taken as a gap: the series was forecast in logarithms, because "
+                    "all its values were positive. Fit again with it.",
+                    ForecastWarning,
+                )
+        moved = replace(series, columns=tuple(track.end for track in tracks))
         if not self.D.any():
             return moved
-        U = network_inputs(series.columns, tracks, series.time)
+        U = network_inputs(tracks)
         return replace(moved, state=run_reservoir(self.reservoir, U, series.state, self.dtype)[-1], inputs=U[-1])
 
     def forecast(self, series: FollowedSeries, steps: int) -> Array:
         """Return the forecast (steps, dims) of a series in the scale of its errors, without exogenous effects."""
-        bases = [
-            to_scale(forecast_ahead(column.members, state.position, steps), column.log)
-            for column, state in zip(series.columns, series.column_states, strict=True)
-        ]
+        bases = [column.forecast(steps) for column in series.columns]
         return np.stack(bases, axis=1) + self._corrections(series, steps)
 
     def _corrections(self, series: FollowedSeries, steps: int) -> Array:
@@ -176,7 +150,7 @@ class DirectModel:
         tracks = series.tracks(series.without_effects(Y, E), horizon)
         Z = np.stack([track.G[:, horizon - 1] for track in tracks], axis=1)
         if self.D.any():
-            U = network_inputs(series.columns, tracks, series.time)
+            U = network_inputs(tracks)
             H = run_reservoir(self.reservoir, U, series.state, self.dtype)
             last = min(horizon, self.horizon) - 1
             scaled = (np.hstack([H, U]) if self.sees_inputs else H) @ self.D[:-1] + self.D[-1]
@@ -220,7 +194,7 @@ class DirectModel:
 
         Beyond the last horizon errors grow like the square root.
         """
-        h = np.arange(1, steps + 1)[:, None] + np.array([state.age for state in series.column_states])
+        h = np.arange(1, steps + 1)[:, None] + np.array([column.age for column in series.columns])
         last = np.minimum(h, self.horizon) - 1
         spread = np.stack([column.spread[last[:, j]] for j, column in enumerate(series.columns)], axis=1)
         return spread * np.sqrt(np.maximum(h / self.horizon, 1.0)) * self.widening, last
@@ -234,21 +208,9 @@ def default_horizon(season: int, n: int) -> int:
 
 def draw_reservoir(settings: NetworkSettings, n_in: int) -> Reservoir:
     """Return the reservoir of a forecast for so many inputs, all of them standardised; the same one every time."""
-    reservoir = Reservoir.random(
-        n_in,
-        settings.hidden_units,
-        spectral_radius=settings.spectral_radius,
-        connections=settings.connections,
-        topology=settings.topology,
-        input_scaling=settings.input_scaling if np.ndim(settings.input_scaling) == 0 else 0.5,
-        bias_scaling=settings.bias_scaling,
-        activation=settings.activation,
-        leak=settings.leak,
-        random_state=np.random.default_rng(deepcopy(settings.random_state)).spawn(1)[0],
-    )
-    if settings.initial_state is not None:
-        reservoir = replace(reservoir, initial_state=np.asarray(settings.initial_state))
-    return reservoir
+    scaling = settings.input_scaling if np.ndim(settings.input_scaling) == 0 else 0.5
+    rng = np.random.default_rng(deepcopy(settings.random_state)).spawn(1)[0]
+    return random_reservoir(replace(settings, input_scaling=scaling), n_in, 0, rng)
 
 
 def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettings, how: SeriesSettings) -> DirectModel:
@@ -257,27 +219,26 @@ def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettin
     periods = [how.seasons_of(y, usual) for y in values]
     horizon = how.horizon or default_horizon(max(m for m, _ in periods), n)
     each = zip(values, periods, strict=True)
-    fitted = [fit_column(y, E, m, horizon, log=how.log, trend=how.trend) for y, m in each]
-    columns, tracks = zip(*fitted, strict=True)
-    for column, track in fitted:
-        warn_of_odd_end(column, track, track.z[0])
-    U = network_inputs(columns, tracks, 0)
+    tracks = [fit_column(y, E, m, horizon, log=how.log, trend=how.trend) for y, m in each]
+    for track in tracks:
+        track.warn_of_odd_end()
+    U = network_inputs(tracks)
     reservoir = draw_reservoir(settings, U.shape[1])
     H = run_reservoir(reservoir, U, None, settings.dtype)
     first = max(first_origin(n, m) for m in periods)
     X = (np.hstack([H, U]) if settings.direct else H)[first:]
     corrections = []
-    for column, track in fitted:
+    for track in tracks:
         ridges = CORRECTION_RIDGES[: 0 if is_intermittent(track.z) else None]  # absolute errors would favour zeros
-        corrections.append(fit_correction(X, errors_of(track)[first:] / column.spread, horizon, ridges))
-    df = min(PARAMETERS_PER_MEMBER, n / 2)
+        corrections.append(fit_correction(X, track.errors[first:] / track.end.spread, horizon, ridges))
+    df, spread = min(PARAMETERS_PER_MEMBER, n / 2), np.nanstd(Y, axis=0)
     return DirectModel(
         reservoir=reservoir,
         D=np.hstack([correction.D for correction in corrections]),
         sees_inputs=settings.direct,
         horizon=horizon,
-        end=FollowedSeries(columns, tuple(track.end for track in tracks), H[-1], U[-1]),
-        scale=np.nanstd(Y, axis=0),
+        end=FollowedSeries(tuple(track.end for track in tracks), H[-1], U[-1]),
+        scale=np.where(spread > 0, spread, 1.0),
         errors=np.hstack([correction.residuals for correction in corrections])[:-1][-MAX_KEPT_ORIGINS:],
         widening=float(np.sqrt((n + df) / (n - df))),
         ridge=min(correction.ridge for correction in corrections),

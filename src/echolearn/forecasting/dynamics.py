@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,16 +32,10 @@ MAX_LOOP_EXCESS = 1.3  # times the least error of loops, up to which the readout
 MIN_LOOP_GAIN_SHARE = 0.1  # of the error of direct forecasts, to be taken off in both halves of these origins
 
 
-class Choice(NamedTuple):
-    """A method, the settings to fit its network by, and the direct forecast if one was fitted for the comparison."""
-
-    method: str
-    settings: NetworkSettings
-    direct: DirectForecast | None = None
-
-
-def choose_method(data: SeriesData, settings: NetworkSettings, how: SeriesSettings) -> Choice:
-    """Return "closed_loop", "direct" or "mean", and what was found on the way.
+def choose_method(
+    data: SeriesData, settings: NetworkSettings, how: SeriesSettings
+) -> tuple[str, NetworkSettings, DirectForecast | None]:
+    """Return "closed_loop", "direct" or "mean", the settings of its network, and the direct forecast, if any.
 
     A readout of the reservoir as drawn, fitted to the first three quarters, predicts the rest one step ahead: to a
     twentieth of the changes from step to step, the closed loop is chosen. Otherwise one series alone is forecast from
@@ -55,9 +48,9 @@ def choose_method(data: SeriesData, settings: NetworkSettings, how: SeriesSettin
     Z, E, washout = data.Z, data.E, settings.washout_steps
     gaps = any(np.isnan(z).any() for z in Z)
     if data.lengths.min() < washout + MIN_PROBE_STEPS or gaps or not have_one_scale(data.Y):
-        return Choice("direct", settings)
+        return "direct", settings, None
     if data.form.dims > MAX_PROBED_COLUMNS or all((z == z[0]).all() for z in Z):
-        return Choice("closed_loop", settings)
+        return "closed_loop", settings, None
     reservoir = _probe(settings, data.form.n_features)
     with one_blas_thread(), np.errstate(all="ignore"):
         U = [inputs_of(z, e) for z, e in zip(Z, E, strict=True)]
@@ -74,13 +67,13 @@ def choose_method(data: SeriesData, settings: NetworkSettings, how: SeriesSettin
         best = int(np.nanargmin(errors))
         share = np.sqrt(errors[best] / change) if change > 0 else 0.0
         if share < CERTAIN_ERROR_SHARE or len(Z) > 1 or data.form.n_features > 1:
-            return Choice("closed_loop" if share < DOUBTFUL_ERROR_SHARE else "direct", settings)
+            return "closed_loop" if share < DOUBTFUL_ERROR_SHARE else "direct", settings, None
         direct = fit_direct_forecast(data, settings, how)
         if not share < 1:
-            return Choice("direct", settings, direct)
+            return "direct", settings, direct
         method, best = _least_error(reservoir, readouts, best, (X[0], data, direct.models[0]))
         ridge = PROBE_RIDGES[best] * float(((X[0] - X[0].mean(axis=0)) ** 2).sum(axis=0).mean())
-        return Choice(method, replace(settings, learn="none", ridge=ridge), direct)
+        return method, replace(settings, learn="none", ridge=ridge), direct
 
 
 def _probe(settings: NetworkSettings, n_in: int) -> Reservoir:

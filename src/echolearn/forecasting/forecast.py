@@ -1,70 +1,76 @@
-"""What every forecast can do: the protocol of `LoopForecast` and `DirectForecast`."""
+"""What a fitted forecaster holds: a closed loop, direct forecasts, or the mean of both, which have the same verbs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 
 from echolearn.fitting.inputs import InputCodec
 from echolearn.fitting.model import FittedModel
 from echolearn.fitting.parameters import Parameters
-from echolearn.forecasting.series import SeriesForm
-from echolearn.readout.network import Network
+from echolearn.forecasting.direct_forecast import DirectForecast
+from echolearn.forecasting.loop_forecast import LoopForecast
+from echolearn.forecasting.series import Continuation, Seed
 from echolearn.validation import Answers, Array, SequencesLike
 
-Seed: TypeAlias = int | np.random.Generator | None
 
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanForecast(LoopForecast):
+    """A closed loop, and beside it direct forecasts without a correction: their mean is a `Forecast`, too."""
 
-class Continuation(NamedTuple):
-    """How many steps to forecast, after which series (None: those of the fit), and exogenous inputs for all of them."""
+    direct: DirectForecast
 
-    steps: int
-    warm_up: SequencesLike = None
-    exogenous: SequencesLike = None
+    method: ClassVar[str] = "mean"
 
-
-class Forecast(Protocol):
-    """The fitted part of a forecaster. It is never changed: `update` returns another one.
-
-    method: "closed_loop" or "direct"; network: of the closed loop, or the one that corrects direct forecasts;
-    last_value (series, dims): standardised; residuals (n, dims): one-step errors of the training series, in standard
-    deviations.
-    """
-
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def form(self) -> SeriesForm: ...
-
-    @property
-    def network(self) -> Network: ...
-
-    @property
-    def last_state(self) -> Array: ...
-
-    @property
-    def last_value(self) -> Array: ...
-
-    @property
-    def residuals(self) -> Array: ...
+    @classmethod
+    def of(cls, loop: LoopForecast, direct: DirectForecast) -> Self:
+        """Return the mean; the network of the closed loop takes the place of the one that corrects direct forecasts."""
+        reservoir, (model,) = loop.network.reservoir, direct.models
+        D = np.zeros((len(loop.network.readout.U), model.D.shape[1]))
+        end = replace(model.end, state=np.zeros(reservoir.N), inputs=np.zeros(reservoir.n_in))
+        plain = replace(model, reservoir=reservoir, D=D, end=end)
+        return cls(**vars(loop), direct=replace(direct, network=loop.network, models=(plain,)))
 
     def predict(self, ahead: Continuation) -> Answers:
         """Return the next values, in the form of the series."""
+        return self._about_mean(self.direct.predict(ahead), ahead)
 
     def interval(self, ahead: Continuation, coverage: float, count: int, seed: Seed) -> tuple[Answers, Answers]:
-        """Return bounds between which each value lies with probability `coverage`; count: of sample paths."""
+        """Return the bounds of the direct forecasts about the mean."""
+        lower, upper = self.direct.interval(ahead, coverage, count, seed)
+        return self._about_mean(lower, ahead), self._about_mean(upper, ahead)
 
     def paths(self, ahead: Continuation, count: int, seed: Seed) -> Answers:
-        """Return sample paths of the future, (count, steps) or (count, steps, dims) per series."""
+        """Return the paths of the direct forecasts about the mean."""
+        return self._about_mean(self.direct.paths(ahead, count, seed), ahead)
 
     def update(self, new: SequencesLike, exogenous: SequencesLike) -> Self:
-        """Return the forecast after further values of each series."""
+        """Return the forecast after further values of the series."""
+        return replace(super().update(new, exogenous), direct=self.direct.update(new, exogenous))
 
     def errors(self, series: SequencesLike, exogenous: SequencesLike, horizon: int) -> tuple[Array, Array]:
-        """Return errors, and deviations of the truth from its mean, (n, dims), in standard deviations."""
+        """Return errors, and deviations of the truth from its mean, (n, dims), from the origins that both have."""
+        of_loop, _ = super().errors(series, exogenous, horizon)
+        of_direct, truth = self.direct.errors(series, exogenous, horizon)
+        n = min(len(of_loop), len(of_direct))
+        return (of_loop[-n:] + of_direct[-n:]) / 2, truth[-n:]
+
+    def _about_mean(self, answers: Answers, ahead: Continuation) -> Answers:
+        """Return answers about the direct forecasts, moved so that they are about the mean."""
+        listed = [
+            values if isinstance(values, list) else [values]
+            for values in (answers, super().predict(ahead), self.direct.predict(ahead))
+        ]
+        moved = [
+            cast(Array, answer) + (np.asarray(loop) - np.asarray(direct)) / 2
+            for answer, loop, direct in zip(*listed, strict=True)
+        ]
+        return moved if isinstance(answers, list) else moved[0]
+
+
+Forecast: TypeAlias = LoopForecast | DirectForecast  # a MeanForecast is a LoopForecast
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,21 +88,7 @@ class FittedForecaster(FittedModel):
             network=forecast.network,
             codec=forecast.form.codec,
             inputs=InputCodec.identity(forecast.form.n_features),
-            feature_names=forecast.form.names,
+            feature_names=forecast.form.names if all(forecast.form.names) else [],
             forecast=forecast,
             **learned,
-        )
-
-
-def path_generator(seed: Seed) -> np.random.Generator:
-    """Return the generator of sample paths; a generator as seed is advanced."""
-    return np.random.default_rng(seed).spawn(6)[-1]
-
-
-def check_scorable(lengths: Array, washout: int, horizon: int) -> None:
-    """Refuse series that are too short for forecasts `horizon` steps ahead after the washout."""
-    least = washout + horizon + 2
-    if lengths.min() < least:
-        raise ValueError(
-            f"a series has {lengths.min()} steps; washout={washout} and horizon={horizon} need at least {least}."
         )

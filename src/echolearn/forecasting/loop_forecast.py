@@ -17,8 +17,16 @@ from echolearn.fitting.loops import fit_through_loop
 from echolearn.fitting.parameters import Parameters
 from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback, Fit, FitRequest, fit_network
-from echolearn.forecasting.forecast import Continuation, Seed, check_scorable, path_generator
-from echolearn.forecasting.series import OpenedSeries, SeriesData, SeriesForm, check_steps_ahead, inputs_of
+from echolearn.forecasting.series import (
+    Continuation,
+    OpenedSeries,
+    Seed,
+    SeriesData,
+    SeriesForm,
+    check_scorable,
+    inputs_of,
+    path_generator,
+)
 from echolearn.readout.network import Network
 from echolearn.readout.view import stack
 from echolearn.sequences.batch import pack
@@ -119,7 +127,6 @@ class LoopForecast:
     def _begin(self, ahead: Continuation) -> tuple[Array, Array, Array, OpenedSeries]:
         """Return the state before and the value at the last known step, (B * blocks, N) and (B, dims); E (steps, B,
         inputs) to come; and the series that are continued."""
-        check_steps_ahead(ahead.steps)
         h, x, series = self.last_state, self.last_value, self.form.ends
         if ahead.warm_up is not None:
             series = self.form.open(ahead.warm_up, "warm_up", gaps=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,20 @@ from echolearn.validation import Answers, Array, SequencesLike, check_columns, c
 
 if TYPE_CHECKING:  # an optional dependency
     import pandas as pd
+
+Seed: TypeAlias = int | np.random.Generator | None
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """How many steps to forecast, after which series (None: those of the fit), and exogenous inputs for all of them."""
+
+    steps: int
+    warm_up: SequencesLike = None
+    exogenous: SequencesLike = None
+
+    def __post_init__(self) -> None:
+        check_steps_ahead(self.steps)
 
 
 @dataclass(frozen=True)
@@ -32,9 +46,9 @@ class OpenedSeries(Sequences):
 class SeriesForm:
     """The form of the series of a fit, in which later ones must come and forecasts go.
 
-    codec: mean and scale of each dimension, and whether series are 1-D; many: whether they were a list; names: of all
-    columns of data frames, those of exogenous inputs last; [] without any; calendars: of each series, at its last
-    known step; None without labels.
+    codec: mean and scale of each dimension, and whether series are 1-D; many: whether they were a list; names: of the
+    columns of data frames, those of exogenous inputs last, "" for those of arrays; calendars: of each series, at its
+    last known step; None without labels.
     """
 
     codec: ValueCodec
@@ -74,13 +88,13 @@ class SeriesForm:
         opened = open_series(placed if _is_list(new) else placed[0], "new", self.dims, gaps=gaps, dates=False)
         calendars = tuple(c and c.after(len(x)) for c, x in zip(self.calendars, opened.X, strict=True))
         labels = tuple(c and c.ahead(len(x)) for c, x in zip(self.calendars, opened.X, strict=True))
-        return replace(opened, labels=labels), replace(self, calendars=calendars)
+        return replace(opened, labels=labels, calendars=self.calendars), replace(self, calendars=calendars)
 
     def open_exogenous(self, exogenous: SequencesLike, series: OpenedSeries, steps: int = 0) -> list[Array]:
         """Return exogenous inputs in their scale, one array per series, for its rows and so many steps after them."""
         self._check_columns(exogenous, self.names[self.dims :], "exogenous")
         rows = open_exogenous(exogenous, series, len(self.exogenous_mean), steps)
-        return standardised(rows, self.exogenous_mean, self.exogenous_scale)
+        return [(e - self.exogenous_mean) / self.exogenous_scale for e in rows]
 
     @property
     def ends(self) -> OpenedSeries:
@@ -91,7 +105,7 @@ class SeriesForm:
 
     def standardised(self, series: Sequence[Array]) -> list[Array]:
         """Return series in standard deviations from their mean."""
-        return standardised(series, self.codec.mean, self.codec.scale)
+        return [(y - self.codec.mean) / self.codec.scale for y in series]
 
     def answer(self, values: Sequence[Array], series: OpenedSeries) -> Answers:
         """Return values (..., steps, dims) in units that follow each series, in its form: 1-D, with labels, a list."""
@@ -103,29 +117,31 @@ class SeriesForm:
 
     def _check_columns(self, table: SequencesLike, names: list[str], name: str) -> None:
         """Refuse a data frame whose columns are not those of the fit."""
-        if self.names and frame_columns(table) is not None:
+        if any(names) and frame_columns(table) is not None:
             check_columns(table[0] if isinstance(table, (list, tuple)) else table, names, name)
 
 
 def _after(table: pd.DataFrame, calendar: Calendar | None) -> pd.DataFrame:
-    """Return rows at the dates that follow a calendar; without dates, as they are."""
+    """Return rows at the labels that follow a calendar: dates, or numbers such as years, unless they count from 0."""
     table, has_dates = rows_in_order(table, "new")
-    if not has_dates or calendar is None or calendar.kind in ("numbers", "rows"):
+    dtype = getattr(getattr(table, "index", None), "dtype", np.dtype(object))
+    has_numbers = dtype.kind in "iu" and table.index[0] != 0
+    if calendar is None or not (has_numbers if calendar.kind == "numbers" else has_dates and calendar.kind != "rows"):
         return table
-    count, dates = len(table), calendar.ahead(len(table))
+    count, last, labels = len(table), table.index.max(), calendar.ahead(len(table))
     try:
-        while dates[-1] < table.index[-1]:
+        while labels[-1] < last:
             count *= 2
-            dates = calendar.ahead(count)
-        missing = table.index.difference(dates)
+            labels = calendar.ahead(count)
+        missing = table.index.difference(labels)
     except TypeError:  # one of them has a zone
         missing = table.index
     if len(missing):
         raise ValueError(
-            f"new has a row for {missing[0]}, which does not follow: the next dates are {dates[0]}, and so on. Give "
+            f"new has a row for {missing[0]}, which does not follow: the next dates are {labels[0]}, and so on. Give "
             "the rows after the last one known, at the dates of the same calendar."
         )
-    return table.reindex(dates[dates <= table.index[-1]])
+    return table.reindex(labels[labels <= last])
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,23 +174,24 @@ class SeriesData:
         if gaps_at.any():
             values = np.where(gaps_at, np.nanmean(values, axis=0), values)
         mean, scale = mean_and_scale(values, "series")
+        scale = scale * np.sqrt(len(values) / (~gaps_at).sum(axis=0))  # of the known values
         if one_scale:
             middle = mean.mean()
             scale = np.full_like(scale, np.sqrt((scale**2 + (mean - middle) ** 2).mean()))
             mean = np.full_like(mean, middle)
         rows = open_exogenous(exogenous, opened, None)
         exogenous_mean, exogenous_scale = mean_and_scale(np.concatenate(rows), "exogenous")
-        names = [*(frame_columns(series) or []), *(frame_columns(exogenous) or [])]
-        n_features = len(mean) + len(exogenous_mean)
+        names = [*(frame_columns(series) or [""] * len(mean)), *(frame_columns(exogenous) or [""] * rows[0].shape[1])]
         form = SeriesForm(
             codec=ValueCodec(mean, scale, opened.one_value, dtype),
             exogenous_mean=exogenous_mean,
             exogenous_scale=exogenous_scale,
             many=opened.kind != "one",
-            names=names if len(names) == n_features > 1 else [],
+            names=names if len(names) == len(mean) + len(exogenous_mean) > 1 else [],
             calendars=opened.calendars,
         )
-        return cls(opened.X, form.standardised(opened.X), standardised(rows, exogenous_mean, exogenous_scale), form)
+        E = [(e - exogenous_mean) / exogenous_scale for e in rows]
+        return cls(opened.X, form.standardised(opened.X), E, form)
 
     @property
     def lengths(self) -> Array:
@@ -185,11 +202,6 @@ class SeriesData:
 def inputs_of(z: Array, e: Array) -> Array:
     """Return [x_t, e_{t+1}] for every step but the last: (steps - 1, dims + inputs)."""
     return np.hstack([z[:-1], e[1:]])
-
-
-def standardised(rows: Sequence[Array], mean: Array, scale: Array) -> list[Array]:
-    """Return arrays in standard deviations from their mean."""
-    return [(r - mean) / scale for r in rows]
 
 
 def frame_columns(table: SequencesLike) -> list[str] | None:
@@ -283,3 +295,17 @@ def _at_dates(table: pd.DataFrame, labels: pd.Index, calendar: Calendar | None, 
             "for a forecast, of the steps to come; or give it as an array, one row per step."
         )
     return table.reindex(wanted)
+
+
+def path_generator(seed: Seed) -> np.random.Generator:
+    """Return the generator of sample paths; a generator as seed is advanced."""
+    return np.random.default_rng(seed).spawn(6)[-1]
+
+
+def check_scorable(lengths: Array, washout: int, horizon: int) -> None:
+    """Refuse series that are too short for forecasts `horizon` steps ahead after the washout."""
+    least = washout + horizon + 2
+    if lengths.min() < least:
+        raise ValueError(
+            f"a series has {lengths.min()} steps; washout={washout} and horizon={horizon} need at least {least}."
+        )

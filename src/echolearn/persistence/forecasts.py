@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import cast
 
 import numpy as np
@@ -10,17 +11,16 @@ import numpy as np
 from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.model import FittedModel
 from echolearn.forecasting.calendar import Calendar
-from echolearn.forecasting.columns import Column, ColumnState
+from echolearn.forecasting.columns import Column
 from echolearn.forecasting.direct_forecast import DirectForecast
 from echolearn.forecasting.direct_model import DirectModel, FollowedSeries
-from echolearn.forecasting.forecast import FittedForecaster, Forecast
+from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
 from echolearn.forecasting.loop_forecast import LoopForecast
-from echolearn.forecasting.mean_forecast import MeanForecast
 from echolearn.forecasting.series import SeriesForm
 from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
 from echolearn.modelfile.layout import Facts
 from echolearn.modelfile.schema import DIRECT_FORECAST, named
-from echolearn.modelfile.values import as_truth
+from echolearn.modelfile.values import as_truth, as_words
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array
 
@@ -41,16 +41,16 @@ def forecast_tensors(model: FittedModel) -> dict[str, Array]:
 
 def _direct_tensors(models: Sequence[DirectModel]) -> dict[str, Array]:
     ends = [model.end for model in models]
-    columns = [(c, p) for end in ends for c, p in zip(end.columns, end.column_states, strict=True)]
+    columns = [column for end in ends for column in end.columns]
     members = [
         np.column_stack(
-            [c.members.P, c.members.logs, c.members.trends, c.members.second, c.members.weights, p.position.L]
+            [c.members.P, c.members.logs, c.members.trends, c.members.second, c.members.weights, c.position.L]
         )
-        for c, p in columns
+        for c in columns
     ]
-    seasonal = [np.concatenate([p.position.S1.ravel(), p.position.S2.ravel(), p.past]) for _, p in columns]
-    counts = [[len(c.members.P), *c.members.seasons, p.position.time, int(c.log), p.age] for c, p in columns]
-    numbers = [[*c.input_scale, c.unit, p.expected, p.level] for c, p in columns]
+    seasonal = [np.concatenate([c.position.S1.ravel(), c.position.S2.ravel(), c.past]) for c in columns]
+    counts = [[len(c.members.P), *c.members.seasons, c.position.time, int(c.log), c.age] for c in columns]
+    numbers = [[*c.input_scale, c.unit, c.expected, c.level] for c in columns]
     arrays = {
         "D": np.hstack([model.D for model in models]),
         "errors": np.concatenate([model.errors.ravel() for model in models]),
@@ -58,8 +58,8 @@ def _direct_tensors(models: Sequence[DirectModel]) -> dict[str, Array]:
         "seasonal": np.concatenate(seasonal),
         "counts": np.array(counts, dtype=np.int64),
         "columns": np.array(numbers, dtype=np.float64),
-        "spread": np.concatenate([c.spread for c, _ in columns]),
-        "effects": np.stack([c.effects for c, _ in columns]),
+        "spread": np.concatenate([c.spread for c in columns]),
+        "effects": np.stack([c.effects for c in columns]),
         "sizes": np.array([[model.horizon, len(model.errors)] for model in models], dtype=np.int64),
         "models": np.array([[model.widening, model.ridge, model.gain] for model in models]),
         "scale": np.stack([model.scale for model in models]),
@@ -79,8 +79,10 @@ def _forecast_of(model: FittedModel) -> Forecast:
 def forecast_facts(model: FittedModel) -> Facts:
     """Return the single values of a forecast: whether of many series, and of what kind."""
     forecast = _forecast_of(model)
-    calendars = [calendar and calendar.as_facts() for calendar in forecast.form.calendars]
+    calendars = [calendar and asdict(calendar) for calendar in forecast.form.calendars]
     facts: Facts = {"many": forecast.form.many} | ({"calendars": calendars} if any(calendars) else {})
+    if any(forecast.form.names) and not model.feature_names:  # some columns have names
+        facts["names"] = forecast.form.names
     direct = forecast.direct if isinstance(forecast, MeanForecast) else forecast
     if not isinstance(direct, DirectForecast):
         return facts
@@ -93,12 +95,13 @@ def restore_forecaster(model: FittedModel, tensors: Mapping[str, Array], facts: 
     last_state, last_value, residuals = (tensors[name] for name in ("last_state", "last_value", "residuals"))
     series, many = len(last_value), as_truth(facts["many"])
     codec = cast(ValueCodec, model.codec)
-    calendars = tuple(facts_ and Calendar.of_facts(facts_) for facts_ in facts.get("calendars") or [None] * series)
+    calendars = tuple(facts_ and Calendar(**facts_) for facts_ in facts.get("calendars") or [None] * series)
     if len(calendars) != series:
         raise ValueError(f"{len(calendars)} calendars of {series} series")
-    form = SeriesForm(
-        codec, tensors["exogenous_mean"], tensors["exogenous_scale"], many, list(model.feature_names), calendars
-    )
+    names = as_words(facts.get("names", list(model.feature_names)))
+    form = SeriesForm(codec, tensors["exogenous_mean"], tensors["exogenous_scale"], many, names, calendars)
+    if len(names) not in (0, form.n_features):
+        raise ValueError(f"{len(names)} names of {form.n_features} columns")
     if series < 1 or (series > 1 and not many) or len(residuals) < 1:
         raise ValueError(f"{series} series and {len(residuals)} residuals")
     network = model.single
@@ -144,7 +147,7 @@ def _restore_direct(
     )
     models = []
     for j, (horizon, origins) in enumerate(sizes.tolist()):
-        columns, states = zip(*restored[j * dims : (j + 1) * dims], strict=True)
+        columns = tuple(restored[j * dims : (j + 1) * dims])
         widening, ridge, gain = t["models"][j].tolist()
         models.append(
             DirectModel(
@@ -152,7 +155,7 @@ def _restore_direct(
                 D=np.ascontiguousarray(D[j]),
                 sees_inputs=bool(facts["sees_inputs"]),
                 horizon=horizon,
-                end=FollowedSeries(columns, states, np.asarray(t["states"][j]), np.asarray(t["inputs"][j])),
+                end=FollowedSeries(columns, np.asarray(t["states"][j]), np.asarray(t["inputs"][j])),
                 scale=t["scale"][j],
                 errors=errors[j].reshape(origins, dims * horizon),
                 widening=widening,
@@ -164,10 +167,8 @@ def _restore_direct(
     return tuple(models)
 
 
-def _column(
-    count: list[int], rows: Array, seasonal: Array, spread: Array, others: tuple[Array, Array]
-) -> tuple[Column, ColumnState]:
-    """Return one column and its place; others: its numbers, and the effects of exogenous inputs."""
+def _column(count: list[int], rows: Array, seasonal: Array, spread: Array, others: tuple[Array, Array]) -> Column:
+    """Return one column; others: its numbers, and the effects of exogenous inputs."""
     K, m1, m2, time, log, age = count
     trends = rows[:, 9].astype(np.int64)
     if not ((trends >= 0) & (trends < len(TRENDS))).all():
@@ -183,5 +184,6 @@ def _column(
     S1, S2 = seasonal[: K * m1].reshape(K, m1), seasonal[K * m1 : K * (m1 + m2)].reshape(K, m2)
     position = Position(np.ascontiguousarray(rows[:, 12:15]), S1.copy(), S2.copy(), time)
     numbers, effects = others
-    column = Column(members, bool(log), spread, numbers[:3], effects, float(numbers[3]))
-    return column, ColumnState(position, float(numbers[4]), seasonal[K * (m1 + m2) :].copy(), float(numbers[5]), age)
+    unit, expected, level = numbers[3:].tolist()
+    past = seasonal[K * (m1 + m2) :].copy()
+    return Column(members, bool(log), spread, numbers[:3], effects, unit, position, expected, past, level, age)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from echolearn.forecasting.forecast import Continuation, Forecast
+from echolearn.forecasting.forecast import Forecast
+from echolearn.forecasting.series import Continuation
 from echolearn.validation import Answers, SequencesLike
 
 
