@@ -168,9 +168,9 @@ def tune(
         if gain.sum() > MIN_STANDARD_ERRORS * np.linalg.norm(gain):
             best = replace(best, **{name: value})
     fewest = np.inf
-    for done, beam in enumerate(reversed(BEAM_CHOICES), done):
+    for step, beam in enumerate(reversed(BEAM_CHOICES), done):
         if progress is not None:
-            progress("beam of the decoder", done, total)
+            progress("beam of the decoder", step, total)
         weights = replace(best, beam=beam)
         tried = errors_with(weights).sum()
         if tried > fewest:
