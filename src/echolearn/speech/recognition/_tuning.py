@@ -33,7 +33,7 @@ WEIGHT_CHOICES: dict[str, tuple[float, ...]] = {
     "duration_weight": (0.25, 0.5, 0.75, 1.0, 1.5, 2.0),
 }
 TUNING_ROUNDS = 2
-MIN_STANDARD_ERRORS = 1.5  # by which the errors of utterances have to fall before a weight is changed
+MIN_STANDARD_ERRORS = 2.0  # by which the errors of utterances have to fall before a weight is changed
 BEAM_CHOICES = (20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 160.0)  # tried from the widest down, after the weights
 CONFIDENCE_SCALES = (0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8, 1.0)
 _MIN_DOUBT = 1e-3  # confidences count as at least this far from 0 and 1
