@@ -29,7 +29,7 @@ from echolearn.speech import matched_pairs
 from echolearn.speech._phone_set import phones_of_states
 from echolearn.speech._transcripts import match_transcripts, read_transcripts
 from echolearn.speech.recognition import estimate, read_lexicon
-from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, learn_phone_task, state_shares
+from echolearn.speech.recognition._decoder import WORD_WEIGHTS, Decoder, learn_phone_task, state_shares
 from echolearn.speech.recognition._graph import word_graph
 from echolearn.speech.recognition._lexicon import spelled_in
 from echolearn.speech.recognition._phone_models import learn_phone_models, spoken_phones
@@ -39,7 +39,6 @@ EXPERIMENT = "recognition"
 SIDES = ("ours", "torch")
 SILENCE = "sil"
 TEST = "test"  # its names and transcripts; its sound and labels come through protocol.open_test
-WORD_BEAM = 80.0  # at which the weights of a word decoder are tuned
 FRAMES_PER_SECOND = 100
 
 
@@ -90,7 +89,7 @@ class Speech:
         model = estimate(list(self.words("train").values()), order=order, vocabulary=lexicon.words)
         graph = word_graph(self.phone_models, lexicon, model, silence=SILENCE)
         priors = state_shares(self.parts["train"][1], len(self.state_names))
-        return Decoder(graph, priors, DecodingWeights(language_weight=4.0, beam=WORD_BEAM))
+        return Decoder(graph, priors, WORD_WEIGHTS)
 
 
 def trained(name, budget, side, seeds):

@@ -122,7 +122,7 @@ def test_a_trigram_begins_with_the_weights_of_the_bigram(corpus: Corpus, monkeyp
 
     monkeypatch.setattr(phone_scoring, "tune_phones", recorded)
     task.tuned({})
-    assert begun == [DecodingWeights(), DecodingWeights(prior_exponent=0.123)]
+    assert begun == [task.decoder.weights, DecodingWeights(prior_exponent=0.123)]
     assert PhoneScoring.of(corpus, order=3).tuned({})[1] == 3
     assert len(begun) == 3
 

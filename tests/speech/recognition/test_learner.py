@@ -8,8 +8,8 @@ import pytest
 import toyspeech
 from echolearn import ESNClassifier
 from echolearn.speech._phone_set import split_state
-from echolearn.speech.recognition import Lexicon, Recognizer, estimate, learn_recognizer
-from echolearn.speech.recognition._decoder import Decoder, DecodingWeights
+from echolearn.speech.recognition import Lexicon, Recognizer, _learner, estimate, learn_recognizer
+from echolearn.speech.recognition._decoder import PHONE_WEIGHTS, WORD_WEIGHTS, Decoder, DecodingWeights
 from echolearn.speech.recognition._learner import network_states, valid_part
 from echolearn.speech.recognition._phone_models import spoken_phones
 from echolearn.speech.recognition._tuning import evaluate_phones
@@ -75,6 +75,19 @@ def test_train_is_learned_from_valid_is_tuned_on_and_test_is_not_touched():
     assert found.phones.language_model == estimate(train, order=2)
     said = estimate([own.said[k] for k in own.which("train")], order=2, vocabulary=toyspeech.LEXICON.words)
     assert found.words.language_model == said
+
+
+def test_searches_begin_with_weights_for_phones_and_for_words(monkeypatch):
+    begun = []
+
+    def recorded(decoder, *_, **__):
+        begun.append(decoder.weights)
+        return decoder, 0.0
+
+    monkeypatch.setattr(_learner, "tune_phones", recorded)
+    monkeypatch.setattr(_learner, "tune_words", recorded)
+    learn_recognizer(toyspeech.network(), toyspeech.corpus(), lexicon=toyspeech.LEXICON)
+    assert begun == [PHONE_WEIGHTS, WORD_WEIGHTS]
 
 
 def test_a_network_of_another_corpus_is_refused():

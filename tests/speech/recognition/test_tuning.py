@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from echolearn.speech import Evaluation
 from echolearn.speech._phone_set import timit_map
 from echolearn.speech.recognition import estimate
 from echolearn.speech.recognition._decoder import Decoder, DecodingWeights, learn_phone_task
@@ -150,27 +151,54 @@ def test_a_scale_needs_utterances_with_references():
         calibrate(word_decoder(1), {}, {"u": np.zeros((1, len(NAMES)))})
 
 
-def test_tuning_takes_the_weights_of_the_smallest_error():
+class Watched(Decoder):
+    """A decoder that recognises its own weights."""
+
+    def decode(self, probabilities):
+        return [self.weights]
+
+
+def tuned_by(errors, utterances):
+    """Return what `tune` finds if errors(weights) is the list of the errors of utterances with one token each."""
     graph = phone_graph(models(), estimate([["sil", "n", "ow", "sil"]]))
-    decoder = Decoder(graph, np.full(len(NAMES), 1 / len(NAMES)))
     tried = []
 
-    class Watched(Decoder):
-        def decode(self, probabilities):
-            tried.append(self.weights)
-            return [self.weights]
+    def evaluated(recognised):
+        (weights,) = next(iter(recognised.values())) or (DecodingWeights(),)
+        tried.append(weights)
+        pairs = {str(k): [("a", "a")] + count * [(None, "a")] for k, count in enumerate(errors(weights))}
+        return Evaluation(pairs, {})
 
-    wanted = DecodingWeights(prior_exponent=0.2, language_weight=3.0, duration_weight=0.5, penalty=-1.0, beam=60.0)
+    nothing = {str(k): np.zeros((1, len(NAMES))) for k in range(utterances)}
+    best, error = tune(Watched(graph, np.full(len(NAMES), 1 / len(NAMES))), evaluated, nothing)
+    return best.weights, error, tried
 
-    def distance(found):
-        """The error grows with every weight's distance, and when the beam is narrower than 60."""
-        ((weights,),) = found.values()
-        return sum(abs(getattr(weights, name) - getattr(wanted, name)) for name in WEIGHT_CHOICES) + (weights.beam < 60)
 
-    best, error = tune(Watched(decoder.graph, decoder.priors), distance, {"u": np.zeros((1, len(NAMES)))})
-    assert best.weights == wanted
-    assert error == 0
+def test_tuning_takes_the_weights_of_the_smallest_error():
+    wanted = DecodingWeights(prior_exponent=0.2, language_weight=3.0, duration_weight=0.5, penalty=4.0, beam=60.0)
+
+    def distances(weights):
+        """The errors grow with every weight's distance, and when the beam is narrower than 60."""
+        steps = [
+            abs(values.index(getattr(weights, name)) - values.index(getattr(wanted, name)))
+            for name, values in WEIGHT_CHOICES.items()
+        ]
+        return 9 * [2 + sum(steps) + (weights.beam < 60)]
+
+    best, error, tried = tuned_by(distances, 9)
+    assert best == wanted
+    assert error == 2
     assert len(tried) < 70
+
+
+@pytest.mark.parametrize(("better", "worse", "moves"), [(9, 7, False), (4, 0, False), (5, 0, True), (9, 1, True)])
+@pytest.mark.parametrize(("name", "lucky"), [("language_weight", 1.0), ("penalty", 16.0), ("duration_weight", 0.25)])
+def test_a_weight_is_changed_for_a_gain_beyond_chance_but_not_for_one_lucky_value(name, lucky, better, worse, moves):
+    """At one value, some utterances have one error less and some one error more than at all others."""
+    lucky_errors = better * [0] + worse * [2] + (20 - better - worse) * [1]
+    best, error, _ = tuned_by(lambda weights: lucky_errors if getattr(weights, name) == lucky else 20 * [1], 20)
+    assert getattr(best, name) == (lucky if moves else getattr(DecodingWeights(), name))
+    assert error == (1 - (better - worse) / 20 if moves else 1)
 
 
 class Killed(Exception):
@@ -228,6 +256,7 @@ def test_a_search_that_was_stopped_resumes(speech, tmp_path, kills):
         lambda text: "[1, 2]",
         lambda text: text.replace('"about": "', '"about": "0'),
         lambda text: json.dumps({**json.loads(text), "errors": {"a": "b"}}),
+        lambda text: json.dumps({**json.loads(text), "errors": {"a": 0.5}}),
         lambda text: json.dumps({"about": json.loads(text)["about"]}),
     ],
 )
@@ -246,7 +275,7 @@ def test_a_record_belongs_to_decoder_references_and_probabilities(speech, tmp_pa
     record, decoder = tmp_path / "decoder.json", learn_phone_task(train, STATES).decoder()
     other = learn_phone_task(train[:20], STATES).decoder()
     spoken = {name: ["sil"] for name in noisy}
-    Trials.of(record, decoder, spoken, noisy).error(DecodingWeights(), lambda: 0.25)
+    Trials.of(record, decoder, spoken, noisy).errors_with(DecodingWeights(), lambda: Evaluation({}, {}))
     assert len(Trials.of(record, decoder, dict(spoken), dict(noisy)).errors) == 1
     for made in (
         (other, spoken, noisy),

@@ -45,6 +45,12 @@ class DecodingWeights:
     confidence_scale: float = 0.3
 
 
+# Where the search for good weights begins. With a penalty of 0, speakers whom no network has learned from lose many
+# phones, and get many words that they did not say.
+PHONE_WEIGHTS = DecodingWeights(prior_exponent=0.4, penalty=-4.0)
+WORD_WEIGHTS = DecodingWeights(prior_exponent=0.4, language_weight=3.0, penalty=8.0, beam=60.0)
+
+
 @dataclass(frozen=True)
 class Decoder:
     """Finds the most probable tokens of utterances whose states have probabilities, of shape (n_frames, n_states)."""
@@ -154,6 +160,7 @@ def learn_phone_task(labels: Sequence[Array], states: Sequence[str], *, order: i
         learn_phone_models(labels, states),
         estimate([spoken_phones(one, states) for one in labels], order=order),
         state_shares(labels, len(states)),
+        PHONE_WEIGHTS,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,11 +28,12 @@ from echolearn.validation import Array
 # what `tune` tries for each weight, one after another
 WEIGHT_CHOICES: dict[str, tuple[float, ...]] = {
     "language_weight": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0),
-    "penalty": (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0),
+    "penalty": (-8.0, -4.0, -2.0, 0.0, 2.0, 4.0, 8.0, 12.0, 16.0),
     "prior_exponent": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     "duration_weight": (0.25, 0.5, 0.75, 1.0, 1.5, 2.0),
 }
 TUNING_ROUNDS = 2
+MIN_STANDARD_ERRORS = 2.0  # by which the errors of utterances have to fall before a weight is changed
 BEAM_CHOICES = (20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 160.0)  # tried from the widest down, after the weights
 CONFIDENCE_SCALES = (0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8, 1.0)
 _MIN_DOUBT = 1e-3  # confidences count as at least this far from 0 and 1
@@ -75,13 +77,10 @@ def tune_phones(
     progress: StageProgress | None = None,
     record: Path | None = None,
 ) -> tuple[Decoder, float]:
-    """Return the decoder with the weights of the smallest phone error, and this error; record: the file of `Trials`."""
-
-    def error(recognised: Hypotheses) -> float:
-        return evaluate_phones(references, recognised, phone_map=phone_map).total.error_rate
-
+    """Return the decoder with weights for few wrong phones, and its phone error; record: the file of `Trials`."""
+    evaluated = partial(evaluate_phones, references, phone_map=phone_map)
     trials = Trials.of(record, decoder, references, probabilities, phone_map)
-    return tune(decoder, error, probabilities, choices=choices, progress=progress, trials=trials)
+    return tune(decoder, evaluated, probabilities, choices=choices, progress=progress, trials=trials)
 
 
 def tune_words(
@@ -92,18 +91,15 @@ def tune_words(
     progress: StageProgress | None = None,
     record: Path | None = None,
 ) -> tuple[Decoder, float]:
-    """Return the decoder with the weights of the smallest word error, and this error; record: the file of `Trials`."""
-
-    def error(recognised: Hypotheses) -> float:
-        return evaluate_words(references, recognised).total.error_rate
-
+    """Return the decoder with weights for few wrong words, and its word error; record: the file of `Trials`."""
+    evaluated = partial(evaluate_words, references)
     trials = Trials.of(record, decoder, references, probabilities)
-    return tune(decoder, error, probabilities, progress=progress, trials=trials)
+    return tune(decoder, evaluated, probabilities, progress=progress, trials=trials)
 
 
 @dataclass
 class Trials:
-    """The errors of all weights that a search has tried, by their text: none is decoded twice.
+    """The errors of each utterance with all weights that a search has tried, by their text: none is decoded twice.
 
     They are kept in a file, if there is one, so that a search that was stopped resumes. A file about other data, or a
     damaged one, is replaced.
@@ -111,7 +107,7 @@ class Trials:
 
     path: Path | None = None
     about: str = ""
-    errors: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, list[float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, path: Path | None, decoder: Decoder, *data: object) -> Trials:
@@ -121,25 +117,25 @@ class Trials:
         about = fingerprint(decoder.graph, decoder.priors, *data)
         try:
             found = json.loads(path.read_bytes())
-            errors = {str(weights): as_finite(error) for weights, error in found["errors"].items()}
+            errors = {str(weights): [as_finite(one) for one in own] for weights, own in found["errors"].items()}
             return cls(path, about, errors if found["about"] == about else {})
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls(path, about)
 
-    def error(self, weights: DecodingWeights, measured: Callable[[], float]) -> float:
-        """Return the error with these weights; it is measured if it is not known."""
+    def errors_with(self, weights: DecodingWeights, evaluated: Callable[[], Evaluation]) -> Array:
+        """Return the number of errors of each utterance with these weights; they are counted if they are not known."""
         key = repr(weights)
         if key not in self.errors:
-            self.errors[key] = float(measured())
+            self.errors[key] = [counts.errors for counts in evaluated().by_utterance().values()]
             if self.path is not None:
                 content = {"about": self.about, "errors": self.errors}
-                write_atomically(self.path, json.dumps(content, indent=1).encode())
-        return self.errors[key]
+                write_atomically(self.path, json.dumps(content).encode())
+        return np.array(self.errors[key])
 
 
 def tune(
     decoder: Decoder,
-    error: Callable[[Hypotheses], float],
+    evaluated: Callable[[Hypotheses], Evaluation],
     probabilities: Mapping[str, Array],
     *,
     choices: Mapping[str, Sequence[float]] = WEIGHT_CHOICES,
@@ -148,37 +144,40 @@ def tune(
 ) -> tuple[Decoder, float]:
     """Choose the weights of a decoder one after another in two rounds, then the beam; return it and its error.
 
-    Of equal errors the first that was tried counts. The beam is the narrowest whose error is not above the widest's.
-    trials: those of a search that was stopped.
+    A weight changes to the value with the fewest errors if the utterances gain more than they would by chance; the
+    smallest of many counts on few utterances would often be luck. The beam is the narrowest whose error is not above
+    the widest's. trials: those of a search that was stopped.
     """
     known = Trials() if trials is None else trials
 
-    def error_with(weights: DecodingWeights) -> float:
+    def errors_with(weights: DecodingWeights) -> Array:
         trial = replace(decoder, weights=weights)
-        return known.error(weights, lambda: error({name: trial.decode(P) for name, P in probabilities.items()}))
+        return known.errors_with(weights, lambda: evaluated({n: trial.decode(P) for n, P in probabilities.items()}))
 
-    best = decoder.weights
-    lowest = error_with(best)
-    steps = [(name, value) for _ in range(TUNING_ROUNDS) for name, values in choices.items() for value in values]
-    total = len(steps) + len(BEAM_CHOICES)
-    for done, (name, value) in enumerate(steps):
+    best, done = decoder.weights, 0
+    total = TUNING_ROUNDS * sum(map(len, choices.values())) + len(BEAM_CHOICES)
+    for name, values in TUNING_ROUNDS * list(choices.items()):
+        gains = []
+        for value in values:
+            if progress is not None:
+                progress("weights of the decoder", done, total)
+            gains.append(errors_with(best) - errors_with(replace(best, **{name: value})))
+            done += 1
+        value, gain = max(zip(values, gains, strict=True), key=lambda one: one[1].sum())
+        # by chance, gains would be as often below 0 as above, so that this norm is the deviation of their sum
+        if gain.sum() > MIN_STANDARD_ERRORS * np.linalg.norm(gain):
+            best = replace(best, **{name: value})
+    fewest = np.inf
+    for step, beam in enumerate(reversed(BEAM_CHOICES), done):
         if progress is not None:
-            progress("weights of the decoder", done, total)
-        if getattr(best, name) != value:
-            weights = replace(best, **{name: value})
-            tried = error_with(weights)
-            if tried < lowest:
-                best, lowest = weights, tried
-    lowest = np.inf
-    for done, beam in enumerate(reversed(BEAM_CHOICES), len(steps)):
-        if progress is not None:
-            progress("beam of the decoder", done, total)
+            progress("beam of the decoder", step, total)
         weights = replace(best, beam=beam)
-        tried = error_with(weights)
-        if tried > lowest:
+        tried = errors_with(weights).sum()
+        if tried > fewest:
             break
-        best, lowest = weights, tried
-    return replace(decoder, weights=best), float(lowest)
+        best, fewest = weights, tried
+    spoken = evaluated({name: [] for name in probabilities}).total.reference
+    return replace(decoder, weights=best), float(fewest / max(spoken, 1))
 
 
 class ConfidenceQuality(NamedTuple):
