@@ -170,4 +170,4 @@ def word_task(phones: PhoneTask, lexicon: Lexicon, language_model: NGramModel | 
     model = word_list(spelled.words) if language_model is None else language_model
     if not any((word,) in model.probability for word in spelled.words):
         raise ValueError("no word of the language model is in the lexicon; are both in the same case and spelling?")
-    return WordTask(spelled, model)
+    return WordTask(spelled, model, WORD_WEIGHTS)

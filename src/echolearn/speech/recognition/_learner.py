@@ -11,7 +11,7 @@ import numpy as np
 
 from echolearn.display.progress import StageProgress
 from echolearn.speech._corpus import Corpus
-from echolearn.speech.recognition._decoder import WORD_WEIGHTS, learn_phone_task, word_task
+from echolearn.speech.recognition._decoder import learn_phone_task, word_task
 from echolearn.speech.recognition._lexicon import Lexicon
 from echolearn.speech.recognition._ngrams import NGramModel, estimate
 from echolearn.speech.recognition._phone_models import spoken_phones
@@ -84,7 +84,7 @@ def learn_recognizer(
     if lexicon is not None:
         if language_model is None:
             language_model = _trained_words(corpus, lexicon, order)
-        words = replace(word_task(phones, lexicon, language_model), weights=WORD_WEIGHTS)
+        words = word_task(phones, lexicon, language_model)
         if part.words:
             with_words = {name: probabilities[name] for name in part.words}
             spoken = {name: _spelled(one, lexicon) for name, one in part.words.items()}

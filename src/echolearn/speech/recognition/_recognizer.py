@@ -140,8 +140,8 @@ class Recognizer:
 
     def _with(self, lexicon: Lexicon, language_model: NGramModel | None) -> Recognizer:
         task = word_task(self.phones, lexicon, language_model)
-        weights = self.phones.weights if self.words is None else self.words.weights
-        return Recognizer(self.model, self.phones, replace(task, weights=weights), self.features)
+        words = task if self.words is None else replace(task, weights=self.words.weights)
+        return Recognizer(self.model, self.phones, words, self.features)
 
     def with_word_list(self, words: Iterable[str], *, repeat: bool = True) -> Recognizer:
         """Return a recogniser of a few words, all of the same probability.
