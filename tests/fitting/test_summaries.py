@@ -93,14 +93,16 @@ def test_shares_have_the_smallest_error_of_the_mean():
     """A set that misses more of the same does not count; one that misses the opposite counts most."""
     rng = np.random.default_rng(0)
     w, residuals = rng.uniform(0.5, 2, 30), rng.standard_normal((4, 30, 2)) * [[[0.5]], [[1.0]], [[1.0]], [[3.0]]]
-    np.testing.assert_allclose(summaries.shares_of(residuals, w), ref.shares_of(residuals, w), atol=1e-12)
+    np.testing.assert_allclose(summaries.shares_of(residuals, w), ref.shares_of(residuals, w), atol=1e-9)
     residuals[1:] = [residuals[0] * 1.2, residuals[0] * 3, residuals[0] * 3]
     found = summaries.shares_of(residuals, w)
-    np.testing.assert_allclose(found, ref.shares_of(residuals, w), atol=1e-12)
+    np.testing.assert_allclose(found, ref.shares_of(residuals, w), atol=1e-9)
     np.testing.assert_array_equal(found > 0, [True, True, False, False])
     residuals[3] *= -0.5
     assert summaries.shares_of(residuals, w).argmax() == 3
     np.testing.assert_array_equal(summaries.shares_of(0 * residuals, w), 0.25)
+    residuals[0], residuals[3] = 0, residuals[1]  # a set that misses nothing is enough
+    np.testing.assert_allclose(summaries.shares_of(residuals, w), [1, 0, 0, 0], atol=1e-9)
 
 
 def test_probabilities_are_calibrated_and_agree_with_answers():

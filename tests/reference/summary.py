@@ -70,11 +70,11 @@ def mean_of_readouts(rows, T, w, ridge):
 def shares_of(residuals, w):
     """Return the shares (4,) of the mean with the smallest squared error: the best of all subsets of the sets.
 
-    A fifth of the mean error, times the sum of squared shares, is added to the error.
+    A fifth of the smallest error, times the sum of squared shares, is added to the error.
     """
     roots = [(np.sqrt(w)[:, None] * missed).ravel() for missed in residuals]
     G = np.array([[one @ other for other in roots] for one in roots])
-    G += 0.2 * np.trace(G) / 4 * np.eye(4)
+    G += 0.2 * G.diagonal().min() * np.eye(4)
     found = []
     for some in (list(subset) for count in range(1, 5) for subset in combinations(range(4), count)):
         shares, own = np.zeros(4), np.linalg.solve(G[np.ix_(some, some)], np.ones(len(some)))

@@ -45,7 +45,7 @@ MAX_ROWS_PER_SUM = 512  # sequences whose rows exist at once while sums are adde
 # of sequences left out, but carry rounding errors of states into the outputs
 RIDGE_SHARES = np.logspace(-5, 0, 11)
 PREFIX_LENGTHS = 20  # for which early answers have readouts
-SHARE_RIDGE = 0.2  # that pulls the shares of the sets to equal ones, in units of their mean squared error left out
+SHARE_RIDGE = 0.2  # that pulls the shares of the sets to equal ones, in units of their smallest squared error left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,8 @@ def shares_of(residuals: Array, w: Array) -> Array:
     K = len(residuals)
     R = (np.sqrt(w)[:, None] * residuals).reshape(K, -1)
     G = R @ R.T
-    L = np.linalg.cholesky(G / (np.trace(G) / K or 1.0) + SHARE_RIDGE * np.eye(K))
+    G /= np.trace(G) / K or 1.0
+    L = np.linalg.cholesky(G + (SHARE_RIDGE * G.diagonal().min() + 1e-12) * np.eye(K))
     v = nnls(L.T, np.linalg.solve(L, np.ones(K)))[0]
     return np.asarray(v / v.sum())
 
