@@ -239,8 +239,7 @@ def in_onnx_steps(drawn: Drawn) -> np.ndarray:
         x = frames[t] if t < len(frames) else answers[-1]
         answer, state = running.run(None, {"x": x, "state": state})
         answers.append(answer)
-    rows = FORECAST if drawn.plan.series_dims else len(frames)
-    return np.array(answers[-rows:])
+    return np.array(answers[-len(drawn.expected) :])
 
 
 def compiled(headers: dict[str, str], source: str, folder: Path, *flags: str, compiler: str = "gcc") -> Path:
@@ -338,12 +337,12 @@ def in_numpy_side_by_side(drawn: Drawn) -> np.ndarray:
 def may_run_forward(drawn: Drawn) -> bool:
     """Return whether an export frame by frame is to be expected, by the settings alone."""
     backward = drawn.settings.get("bidirectional") and drawn.settings.get("units", 4) >= 4  # half of two pairs or more
-    return not backward and "series" not in drawn.kind
+    return not backward and "per series" not in drawn.kind
 
 
 def _check_refusal(drawn: Drawn, refusal: Exception) -> None:
     """Raise the refusal again if it was not to be expected, or does not name its cause."""
-    if may_run_forward(drawn) or not re.search(r"bidirectional=True|(Series|Deep)\w+ .*whole series", str(refusal)):
+    if may_run_forward(drawn) or not re.search(r"bidirectional=True|Deep\w+ .*whole series", str(refusal)):
         raise refusal
 
 
@@ -383,15 +382,14 @@ def compare(
         except ExportError as refusal:
             _check_refusal(one, refusal)
             rows["ONNX, step by step"]["refused"] += 1
-            rows["C"]["refused"] += one.plan.summary is None
+            rows["C"]["refused"] += 1
     for one in drawn if tab is not None else ():
         frames = one.x.astype(np.float64)
         count("browser", one, in_page(tab, one.plan, frames, FORECAST if one.plan.series_dims else None))
-        if one in forward and not one.plan.series_dims:
+        if one in forward and one.plan.per_step and not one.plan.series_dims:
             count("browser, step by step", one, in_page_steps(tab, one.plan, frames)[-len(one.expected) :])
-    in_frames = [one for one in drawn if one in forward or one.plan.summary is not None]
-    for first in range(0, len(in_frames), 25):
-        some = in_frames[first : first + 25]
+    for first in range(0, len(forward), 25):
+        some = forward[first : first + 25]
         for one, found in zip(some, in_c(some), strict=True):
             count("C", one, found)
     return rows, Counter(one.kind for one in drawn)

@@ -21,7 +21,7 @@ from echolearn.export import plan_of
 from echolearn.export.c.header import c_header
 from echolearn.export.page.document import page_model
 from echolearn.fitting import fit as fits
-from reliability.exports import ALLOWED, Drawn, difference, in_c, in_numpy, in_onnx
+from reliability.exports import ALLOWED, Drawn, difference, in_c, in_numpy, in_onnx, in_onnx_steps
 
 X, UP = toys.rising()
 X_NEW, UP_NEW = toys.rising(seed=1)
@@ -386,7 +386,7 @@ def test_a_stream_is_saved_and_resumed(tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_header_in_c_answers_after_every_frame(name):
+def test_the_header_in_c_and_the_step_graph_of_onnx_answer_after_every_frame(name):
     model = MODELS[name]()
     x = (X_NEW if model.n_features_in_ == 1 else PAIRS)[0].astype(np.float32)
     ask = model.predict_proba if hasattr(model, "predict_proba") else model.predict
@@ -394,18 +394,18 @@ def test_the_header_in_c_answers_after_every_frame(name):
     drawn = Drawn("series", {}, model, plan_of(model), x, np.reshape(ask(prefixes), (len(prefixes), -1)))
     (found,) = in_c([drawn])
     assert difference(drawn, found) <= ALLOWED
+    assert difference(drawn, in_onnx_steps(drawn)) <= ALLOWED
     with pytest.raises(ExportError, match=f"{type(model).__name__} needs floating-point numbers in C; given numbers="):
         c_header(drawn.plan, numbers="int8")
 
 
 @BOTH
-def test_the_step_graph_of_onnx_is_refused(kind, y, tmp_path):
+def test_files_of_every_format(kind, y, tmp_path):
     model = kind(5).fit(X, y)
-    with pytest.raises(ExportError, match="cannot be exported to a step graph of ONNX: its readout sees whole series"):
-        model.export(tmp_path / "model.onnx", step=True)
-    model.export(tmp_path / "model.h")
-    model.export(tmp_path / "model.html")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.h", "model.html"]
+    names = ["model.h", "model.html", "model.onnx"]
+    for name in names:
+        model.export(tmp_path / name, **({"step": True} if name.endswith(".onnx") else {}))
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 # ---------------- One estimator, one job

@@ -24,4 +24,5 @@ from reference.summary import left_out as left_out
 from reference.summary import mean_of_readouts as mean_of_readouts
 from reference.summary import ridge_fit as ridge_fit
 from reference.summary import seen as seen
+from reference.summary import shares_of as shares_of
 from reference.summary import summarize as summarize

@@ -32,6 +32,17 @@ def test_detectors_of_changes_do_not_see_a_level():
     assert ((np.abs(units.W.reshape(len(delays), 3, 20)) > 0).sum(axis=0) <= TAPS_PER_UNIT).all()
 
 
+def test_detectors_of_changes_at_one_distance_differ_as_far_as_they_can():
+    """Eight rows of nine taps that add up to 0 can be orthogonal."""
+    delays, x = tap_delays(60), X[:, :1]
+    units = draw_change_detectors(delayed(x, delays), delays, 60, 40, np.random.default_rng(1))
+    distances = spacings(60)
+    for which, distance in enumerate(distances):
+        taps = units.W[np.searchsorted(delays, distance * np.arange(TAPS_PER_UNIT)), which :: len(distances)][:, :8]
+        products = taps.T @ taps
+        np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-9 * products.max())
+
+
 def test_the_scale_and_offset_of_features_do_not_matter():
     other = X * [1e-3, 1.0, 1e4] + [5.0, -1e3, 1e5]
     for seed in range(3):

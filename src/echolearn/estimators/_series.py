@@ -48,7 +48,7 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
     Two kinds of units are drawn for the data, detectors of levels and detectors of changes, each for the series and for
     its first differences. Of every unit the readout sees the mean, deviation, extremes, last state, and the shares of
     time above thresholds. Each of the four sets of units has its own ridge regression; the answer is their mean,
-    weighted by exact leave-one-out errors (docs/howto/classification.md). Only the readout is learned.
+    weighted so that its exact leave-one-out error is small (docs/howto/classification.md). Only the readout is learned.
 
     Parameters
     ----------

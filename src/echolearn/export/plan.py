@@ -70,9 +70,9 @@ def plan_of(model: BaseEstimator) -> Plan:
         raise ExportError(f"{type(model).__name__} cannot be exported: {problem}") from problem
 
 
-def check_runs_forward(plan: Plan, what: str, *, keeps_statistics: bool = False) -> None:
-    """Raise ExportError if answers need the end of a sequence; keeps_statistics: whether those so far are kept."""
-    if not plan.per_step and not (keeps_statistics and plan.summary is not None):
+def check_runs_forward(plan: Plan, what: str) -> None:
+    """Raise ExportError if answers need the end of a sequence; statistics of all frames so far do not."""
+    if not plan.per_step and plan.summary is None:
         raise ExportError(
             f"{plan.estimator} cannot be exported to {what}: its readout sees whole series. Export the sequence graph "
             "of ONNX (step=False)."

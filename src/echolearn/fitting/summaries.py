@@ -2,8 +2,8 @@
 
 Detectors of levels and detectors of changes (`reservoir._detectors`) read the series; further sets of both kinds read
 its first differences. Every set has a readout of its own, of the summary of its states. The outputs of the network are
-the mean of the four, in which a set counts the more, the smaller its error is on sequences that it was not fitted to.
-Nothing is chosen but the ridges. Only the training data decide.
+the mean of the four, weighted so that its error is small on sequences that the readouts were not fitted to. Nothing is
+chosen but these weights and the ridges. Only the training data decide.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import cast
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import nnls
 
 from echolearn.display.progress import show_if_verbose
 from echolearn.execution.blas import one_blas_thread
@@ -44,7 +45,7 @@ MAX_ROWS_PER_SUM = 512  # sequences whose rows exist at once while sums are adde
 # of sequences left out, but carry rounding errors of states into the outputs
 RIDGE_SHARES = np.logspace(-5, 0, 11)
 PREFIX_LENGTHS = 20  # for which early answers have readouts
-ERROR_POWER = 8  # a set of units counts in proportion to its error left out to the power of -8
+SHARE_RIDGE = 0.2  # that pulls the shares of the sets to equal ones, in units of their smallest squared error left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +134,13 @@ def _fit_readouts(sets: Sequence[Detectors], data: Dataset, w: Array, choosing: 
     """Fit the readout of each set of units, and average them."""
     solved = [_solve(one, data, w, choosing, params) for one in sets]
     fits, readouts, ridges = zip(*solved, strict=True)
-    errors = [fit.error for fit in fits]
-    shares = shares_of(errors)
-    U = _averaged(readouts, shares, sets[0].summary.statistics)
-    outputs = np.einsum("k,kno->no", shares, [fit.outputs for fit in fits])
+    outputs = np.stack([fit.outputs for fit in fits])
+    shares = shares_of(outputs - _targets(data)[choosing], w[choosing])
+    U, outputs = _averaged(readouts, shares, sets[0].summary.statistics), np.einsum("k,kno->no", shares, outputs)
     if _softmax(data, params):
         factor = temperature(outputs, np.array([int(data.y[i]) for i in choosing]), w[choosing])
         U, outputs = U * factor, outputs * factor
-    return Fitted(U, errors, shares, ridges, outputs)
+    return Fitted(U, [fit.error for fit in fits], shares, ridges, outputs)
 
 
 def _solve(
@@ -160,11 +160,19 @@ def _solve(
     return fit, U, fit.ridge * columns.count
 
 
-def shares_of(errors: Sequence[float]) -> Array:
-    """Return how much each set of units counts, given its mean squared error on sequences left out."""
-    least = np.maximum(errors, np.finfo(float).tiny)
-    powers = (least / least.min()) ** -ERROR_POWER
-    return np.asarray(powers / powers.sum())
+def shares_of(residuals: Array, w: Array) -> Array:
+    """Return how much each set of units counts, given what it misses (K, n, n_out) on sequences left out.
+
+    The shares s add up to 1, and the mean of the outputs has the smallest squared error beside a ridge: s'Gs is least,
+    where s >= 0 and G = L L'. Without the sum, v'Gv / 2 - sum(v) is least at a multiple of s, and so is |L'v - L^-1 1|.
+    """
+    K = len(residuals)
+    R = (np.sqrt(w)[:, None] * residuals).reshape(K, -1)
+    G = R @ R.T
+    G /= np.trace(G) / K or 1.0
+    L = np.linalg.cholesky(G + (SHARE_RIDGE * G.diagonal().min() + 1e-12) * np.eye(K))
+    v = nnls(L.T, np.linalg.solve(L, np.ones(K)))[0]
+    return np.asarray(v / v.sum())
 
 
 def _targets(data: Dataset) -> Array:

@@ -18,8 +18,8 @@ RIDGE_PATH = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean 
 MIN_RELATIVE_RIDGE = 1e-12  # a ridge that hides the rounding errors of a difference of Gram matrices, in the same units
 ROUNDING_SHARE = 1e-6  # a column whose deviation is this share of its largest value varies by rounding only
 MIN_COLUMN_DEVIATION = 0.01  # by which statistics of states between -1 and 1 are divided at least
-USUAL_FACTOR = 5.0  # from outputs to logits of two classes, where no data say otherwise
-LOG_FACTOR_DEVIATION = 0.3  # how far its logarithm is from the usual one before it has seen data
+USUAL_FACTOR = 4.0  # from outputs to logits of two classes, where no data say otherwise
+LOG_FACTOR_DEVIATION = 0.5  # how far its logarithm is from the usual one before it has seen data
 MAX_LAPACK_ROWS = 512  # at most so many rows are factored by LAPACK at once
 MAX_ROWS_PER_TILE = 1024  # at most so many rows and columns of a factor are one task
 
@@ -289,12 +289,12 @@ def temperature(Y: Array, labels: Array, w: Array) -> float:
 
     It has the smallest cross entropy beside a normal distribution of its logarithm: outputs of a few rows say little.
     Its mean makes a clean answer (1 and 0) about as sure with any number of classes. The true class has a little less
-    than probability 1, by the rule of succession: outputs that are all right must not become infinitely sure. The only
-    row of its class tells nothing: nobody has seen that class when it is left out.
+    than probability 1, as if one more row belonged to all classes alike: outputs that are all right must not become
+    infinitely sure. The only row of its class tells nothing: nobody has seen that class when it is left out.
     """
     n, classes = Y.shape
-    target = np.full(Y.shape, 1 / (n + classes))
-    target[np.arange(n), labels] += n / (n + classes)
+    target = np.full(Y.shape, 1 / classes / (n + 1))
+    target[np.arange(n), labels] += n / (n + 1)
     known = np.bincount(labels, minlength=classes)[labels] > 1
     Y, target, w = Y[known], target[known], w[known] / w.mean()
     usual = np.log(USUAL_FACTOR + np.log(classes - 1))

@@ -43,13 +43,13 @@ def draw_change_detectors(X: Array, delays: Array, steps: int, N: int, rng: np.r
     n_in = X.shape[1] // len(delays)
     W = np.zeros((len(delays), n_in, N))
     distances = spacings(steps)
+    taps = [_orthogonal_taps(rng, 1 + N // len(distances)) for _ in distances]
     for unit in range(N):
-        taps = rng.standard_normal(TAPS_PER_UNIT)
-        taps -= taps.mean()
         few = min(n_in, MAX_CHANNELS_PER_UNIT)
         channels = rng.choice(n_in, int(2 ** rng.uniform(0, np.log2(few + 1))) if few > 1 else 1, replace=False)
-        rows = np.searchsorted(delays, distances[unit % len(distances)] * np.arange(TAPS_PER_UNIT))
-        W[rows[:, None], channels, unit] = taps[:, None]
+        count, which = divmod(unit, len(distances))
+        rows = np.searchsorted(delays, distances[which] * np.arange(TAPS_PER_UNIT))
+        W[rows[:, None], channels, unit] = taps[which][count][:, None]
     W = W.reshape(-1, N)
     deviation = (X.astype(np.float64) @ W).std(axis=0)
     W *= np.where(deviation > 0, _spread(rng, 0.3, 3.0, N) / np.where(deviation > 0, deviation, 1), 0.0)
@@ -60,6 +60,16 @@ def draw_change_detectors(X: Array, delays: Array, steps: int, N: int, rng: np.r
         leak=draw_leaks(rng, (0.3, 1.0), N, "random"),
         bias=rng.uniform(-2, 2, N),
     )
+
+
+def _orthogonal_taps(rng: np.random.Generator, count: int) -> Array:
+    """Return rows (count or more, taps) that add up to 0; as many as are possible in turn are orthogonal.
+
+    Units of one distance then differ more than with independent taps, and answers depend less on the seed.
+    """
+    blocks = rng.standard_normal((-(-count // (TAPS_PER_UNIT - 1)), TAPS_PER_UNIT, TAPS_PER_UNIT - 1))
+    Q = np.linalg.qr(blocks - blocks.mean(axis=1, keepdims=True))[0]
+    return np.asarray(Q.swapaxes(1, 2).reshape(-1, TAPS_PER_UNIT))
 
 
 def _recurrent(rng: np.random.Generator, N: int, radius: float) -> sparse.csr_array:

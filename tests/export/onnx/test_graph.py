@@ -109,8 +109,6 @@ def test_whole_series_have_one_row_of_answers(washout):
     assert drawn.expected.shape == (1, 2)
     assert difference(drawn, in_onnx(drawn)) < 1e-5
     assert json.loads(session(onnx_model(drawn.plan)).get_modelmeta().custom_metadata_map["per_step"]) is False
-    with pytest.raises(ExportError, match="SeriesClassifier cannot be exported to a step graph of ONNX"):
-        onnx_model(drawn.plan, step=True)
 
 
 def test_a_step_graph_continues_where_training_ended():

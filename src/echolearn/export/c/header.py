@@ -45,7 +45,7 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
     numbers = plan.precision if numbers is None else numbers
     if numbers not in C_NUMBERS:
         raise ExportError(f"numbers={numbers!r:.40} cannot be exported to C; expected one of {C_NUMBERS}, or None.")
-    check_runs_forward(plan, "C", keeps_statistics=True)
+    check_runs_forward(plan, "C")
     if plan.summary is not None and numbers in INTEGER_TYPES:
         raise ExportError(f"{plan.estimator} needs floating-point numbers in C; given numbers={numbers!r}.")
     draft = Draft(plan, name, numbers)

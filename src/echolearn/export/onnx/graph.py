@@ -6,6 +6,7 @@ Outside the `Scan` whole matrices are multiplied; inside it there is only what o
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from echolearn.export.onnx.nodes import FLOAT32, FLOAT64, Nodes, ScanTime, StepT
 from echolearn.export.plan import check_runs_forward
 from echolearn.modelfile.schema import THRESHOLD_WIDTH
 from echolearn.runtime._plan import Plan, Summary
+from echolearn.validation import Array
 
 OPSET_VERSION, IR_VERSION = 17, 8  # fixed: what runtimes since 2022 read
 Shape = list[int | str]
@@ -36,8 +38,9 @@ def onnx_model(plan: Plan, *, step: bool = False, numbers: str | None = None, na
     g = Nodes()
     builder = Builder(g, plan, np.dtype(numbers or plan.precision))
     facts, shapes = _facts(plan), _shapes(plan, step=step)
+    state_dtype = builder.dtype if plan.summary is None else FLOAT64  # which has sums over many steps
     if step:
-        time = StepTime("state")
+        time = StepTime("state", state_dtype)
         _add_answer(builder, _outputs(builder, "x", time), plan.answer.output)
         g.nodes.append(helper.make_node("Concat", time.after, ["next_state"], "next_state", axis=0))
         size = sum(map(len, time.starts))
@@ -48,7 +51,7 @@ def onnx_model(plan: Plan, *, step: bool = False, numbers: str | None = None, na
         Y = _outputs(builder, "X", ScanTime()) if plan.series_dims is None else _closed_loop(builder)
         _add_answer(builder, Y, plan.answer.output)
     kinds = {"steps": onnx.TensorProto.INT64}
-    kinds |= dict.fromkeys(("state", "next_state"), helper.np_dtype_to_tensor_dtype(builder.dtype))
+    kinds |= dict.fromkeys(("state", "next_state"), helper.np_dtype_to_tensor_dtype(state_dtype))
     values = {
         word: helper.make_tensor_value_info(word, kinds.get(word, onnx.TensorProto.FLOAT), shape)
         for word, shape in shapes.items()
@@ -199,25 +202,71 @@ def _nearest_distribution(builder: Builder, Y: str) -> str:
 
 
 def _summary_outputs(builder: Builder, summary: Summary, x: str, time: Time) -> str:
-    """Return one row of outputs for inputs x (steps, n_in); statistics and the readout are in float64."""
-    g, layer = builder.g, builder.plan.layer
-    H = builder.states(layer, _delayed(g, x, summary.delays), time)
-    after = g.rows(H, g.whole(summary.washout), g.whole(2**62))
-    S = g.cast(after, FLOAT64)
-    mean = g("ReduceMean", S, axes=[0], keepdims=1)
-    square = g("ReduceMean", g("Mul", S, S), axes=[0], keepdims=1)
+    """Return one row of outputs for inputs x (steps, n_in), or the outputs (n_out,) after one more frame x (n_in,)."""
+    g = builder.g
+    means, extremes, last = (_statistics if isinstance(time, ScanTime) else _kept_statistics)(builder, summary, x, time)
+    mean, square, *above = means
     variance = g("Max", g("Sub", square, g("Mul", mean, mean)), g.constant(np.zeros(1)))
-    columns = [mean, g("Sqrt", variance)]
-    columns += [g(f"Reduce{word}", S, axes=[0], keepdims=1) for word in ("Max", "Min")]
-    columns.append(g.cast(g("Gather", H, g.whole(-1), axis=0), FLOAT64))
+    row = g("Concat", mean, g("Sqrt", variance), *extremes, g.cast(last, FLOAT64), *above, axis=-1)
+    Y = g("MatMul", row, g.constant(builder.plan.layer.U_states, "U_states"))
+    return g("Add", Y, g.constant(builder.plan.layer.intercept, "intercept"))
+
+
+def _statistics(builder: Builder, summary: Summary, x: str, time: Time) -> tuple[list[str], list[str], str]:
+    """Return the means of terms, the extremes and the last states of a sequence."""
+    g = builder.g
+    H = builder.states(builder.plan.layer, _delayed(g, x, summary.delays), time)
+    terms = _terms(builder, summary, g.rows(H, g.whole(summary.washout), g.whole(2**62)))
+    means = [g("ReduceMean", term, axes=[0], keepdims=1) for term in terms]
+    extremes = [g(f"Reduce{word}", terms[0], axes=[0], keepdims=1) for word in ("Max", "Min")]
+    return means, extremes, g("Gather", H, g.whole(-1), axis=0)
+
+
+def _kept_statistics(builder: Builder, summary: Summary, x: str, time: Time) -> tuple[list[str], list[str], str]:
+    """Return the same of all frames so far; steps of the washout are answered from the present state alone."""
+    g, layer, one = builder.g, builder.plan.layer, builder.g.constant(np.ones(1))
+
+    def kept(start: Array, now: Callable[[str], str]) -> str:
+        """Return what follows from what the step before kept."""
+
+        def body(inner: Nodes, states: list[str], frames: list[str]) -> tuple[list[str], str]:
+            after = now(states[0])
+            return [after], after
+
+        return time.recur(g, [start], [], body, reverse=False)
+
+    steps = kept(np.zeros(1), lambda before: g("Add", before, one))
+    count, n = 2 + summary.delays[-1], layer.n_in // len(summary.delays) // 2  # of frames, and their numbers
+    begins, copies = g("Equal", steps, one), g("Tile", x, g.whole(count))
+
+    def moved(past: str) -> str:
+        return g("Concat", x, g("Slice", g("Where", begins, copies, past), g.whole(0), g.whole(-n), g.whole(0)), axis=0)
+
+    frames = g("Reshape", kept(np.zeros(count * n, builder.dtype), moved), g.whole(count, n))
+    seen, before = (g("Gather", frames, g.whole(*(d + k for d in summary.delays)), axis=0) for k in (0, 1))
+    both = g("Concat", seen, g("Sub", seen, before), axis=-1)
+    H = builder.states(layer, g("Reshape", both, g.whole(-1)), time)
+    fresh = g("LessOrEqual", steps, g.constant(np.full(1, summary.washout + 1.0)))
+
+    def gathered(operator: str, value: str) -> str:
+        return kept(np.zeros(layer.units), lambda before: g("Where", fresh, value, g(operator, value, before)))
+
+    terms = _terms(builder, summary, H)
+    total = g("Max", g("Sub", steps, g.constant(np.full(1, float(summary.washout)))), one)
+    means = [g("Div", gathered("Add", term), total) for term in terms]
+    return means, [gathered(word, terms[0]) for word in ("Max", "Min")], H
+
+
+def _terms(builder: Builder, summary: Summary, H: str) -> list[str]:
+    """Return states, their squares, and how far they are above each threshold, in float64."""
+    g = builder.g
+    S = g.cast(H, FLOAT64)
     slope, half, none, one = (builder.weights(np.array(v), "step") for v in (1 / THRESHOLD_WIDTH, 0.5, 0.0, 1.0))
+    above = []
     for limits in summary.thresholds:
-        steps = g("Add", g("Mul", g("Sub", after, builder.weights(limits, "threshold")), slope), half)
-        above = g.cast(g("Clip", steps, none, one), FLOAT64)
-        columns.append(g("ReduceMean", above, axes=[0], keepdims=1))
-    row = g("Concat", *columns, axis=-1)
-    Y = g("MatMul", row, g.constant(layer.U_states, "U_states"))
-    return g("Add", Y, g.constant(layer.intercept, "intercept"))
+        steps = g("Add", g("Mul", g("Sub", H, builder.weights(limits, "threshold")), slope), half)
+        above.append(g.cast(g("Clip", steps, none, one), FLOAT64))
+    return [S, g("Mul", S, S), *above]
 
 
 def _delayed(g: Nodes, x: str, delays: tuple[int, ...]) -> str:

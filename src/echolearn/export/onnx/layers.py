@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echolearn.export.onnx.nodes import FLOAT64, Body, Nodes, StepTime, Time
+from echolearn.export.onnx.nodes import FLOAT64, Body, Nodes, Time
 from echolearn.modelfile.schema import RMS_EPSILON
 from echolearn.runtime._plan import Block, Clip, Deep, FillGaps, Layer, Plan, Project, Sparse, Stack, Standardize
 from echolearn.validation import Array
@@ -44,22 +44,16 @@ class Builder:
         if gaps.carry:
 
             def carry(inner: Nodes, states: list[str], frames: list[str]) -> tuple[list[str], str]:
-                frame, known = frames[0], inner.cast(states[0], FLOAT64)
-                filled = inner("Where", inner("IsNaN", frame), known, frame)
-                return [inner.cast(filled, self._state_dtype(time))], filled
+                filled = inner("Where", inner("IsNaN", frames[0]), states[0], frames[0])
+                return [filled], filled
 
-            start = gaps.values.astype(self._state_dtype(time))
-            filled = time.recur(g, [start], [x], carry, reverse=False)
+            filled = time.recur(g, [gaps.values], [x], carry, reverse=False)
         else:
             filled = g("Where", missing, g.constant(gaps.values, "fill"), x)
         if not gaps.flagged.any():
             return filled
         flags = g("Gather", g.cast(missing, FLOAT64), g.whole(*np.flatnonzero(gaps.flagged).tolist()), axis=-1)
         return g("Concat", filled, flags, axis=-1)
-
-    def _state_dtype(self, time: Time) -> np.dtype[np.generic]:
-        """Return the type of known values: that of the one vector of states of a step graph, or float64."""
-        return self.dtype if isinstance(time, StepTime) else FLOAT64
 
     def outputs(self, x: str, time: Time) -> str:
         """Return the outputs of the network for its inputs."""

@@ -106,10 +106,10 @@ class ScanTime:
 
 
 class StepTime:
-    """One step: states are taken from the input `state` and put together for `next_state`."""
+    """One step: states are taken from the input `state`, of this dtype, and put together for `next_state`."""
 
-    def __init__(self, state: str):
-        self._state = state
+    def __init__(self, state: str, dtype: np.dtype[np.generic]):
+        self._state, self._dtype = state, dtype
         self.starts: list[Array] = []
         self.after: list[str] = []
 
@@ -118,10 +118,12 @@ class StepTime:
         states = []
         for start in starts:
             begin = sum(map(len, self.starts))
-            states.append(g("Slice", self._state, g.whole(begin), g.whole(begin + len(start)), g.whole(0)))
+            own = g("Slice", self._state, g.whole(begin), g.whole(begin + len(start)), g.whole(0))
+            states.append(own if start.dtype == self._dtype else g.cast(own, start.dtype))
             self.starts.append(start)
         after, output = body(g, states, list(inputs))
-        self.after += after
+        for name, start in zip(after, starts, strict=True):
+            self.after.append(name if start.dtype == self._dtype else g.cast(name, self._dtype))
         return output
 
 
