@@ -9,7 +9,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 import echolearn
 import toys
 from echolearn import DeepESNRegressor, ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, SeriesRegressor
-from echolearn.modelfile.schema import FORMAT
+from echolearn.modelfile.layout import MODEL
 from reliability import forging
 from toys import grouped
 
@@ -22,7 +22,7 @@ STANDARD = FrameWise(StandardScaler())
 
 def parts(path):
     """Return the facts and the arrays of a file, to compare."""
-    tensors, facts = forging.taken_apart(path.read_bytes(), FORMAT)
+    tensors, facts = forging.taken_apart(path.read_bytes(), MODEL)
     return facts, {name: value.tobytes() for name, value in tensors.items()}
 
 

@@ -16,8 +16,8 @@ from echolearn import (
     load,
 )
 from echolearn.exceptions import ModelFileError
+from echolearn.modelfile.layout import MODEL
 from echolearn.modelfile.reader import read_tensors
-from echolearn.modelfile.schema import FORMAT
 from echolearn.modelfile.writer import write_tensors
 from toys import grouped
 
@@ -178,8 +178,8 @@ def test_a_model_saved_with_its_statistics_continues(tmp_path):
 
 def test_misshapen_statistics_are_refused(tmp_path):
     ESNRegressor(**grouped(FIXED)).fit(X, VALUES).save(tmp_path / "m", sums=True)
-    tensors, facts = read_tensors(tmp_path / "m", FORMAT)
-    write_tensors(tmp_path / "m", {**tensors, "G": tensors["G"][1:]}, facts, FORMAT)
+    tensors, facts = read_tensors(tmp_path / "m", MODEL)
+    write_tensors(tmp_path / "m", {**tensors, "G": tensors["G"][1:]}, facts, MODEL)
     with pytest.raises(ModelFileError, match=r"G has shape \(17, 18\); expected \(M, M\), here \(18, 18\)"):
         load(tmp_path / "m")
 
