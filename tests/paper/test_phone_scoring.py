@@ -251,7 +251,7 @@ def test_recognition_is_tuned_on_valid(corpus: Corpus, tables: dict[str, Any]) -
     assert calls == [{corpus.utterances[k] for k in corpus.which("valid")}]
     again = task.evaluate("test", recognise(task.decoder, part_probabilities(model, corpus, "test"))).total.error_rate
     assert test == again
-    assert valid >= errors(tables["recognition"])[0]  # tuned weights are no worse on valid
+    assert valid >= errors(tables["recognition"])[0] - 1e-6  # tuned weights are no worse on valid; tables are rounded
 
 
 def test_scores_are_kept_and_belong_to_their_network(
