@@ -106,11 +106,11 @@ def test_forecasters_check_names_too(tmp_path):
         for take in (model.update, model.stream().predict, model.score):
             with pytest.raises(ValueError, match=REFUSED):
                 take(TURNED)
-    known = ESNForecaster(10, method="direct").fit(Y, exogenous=X)  # the series has no names
-    assert known.predict(2, exogenous=TURNED[:2]).shape == (2,)
-    both = ESNForecaster(10, method="direct").fit(pd.DataFrame({"sold": Y}), exogenous=X)
-    with pytest.raises(ValueError, match=f"exogenous has the {REFUSED}"):
-        both.predict(2, exogenous=TURNED[:2])
+    for series in (Y, pd.DataFrame({"sold": Y})):  # with and without names of its own
+        known = ESNForecaster(10, method="direct").fit(series, exogenous=X)
+        assert len(known.predict(2, exogenous=X[:2])) == 2
+        with pytest.raises(ValueError, match=f"exogenous has the {REFUSED}"):
+            known.predict(2, exogenous=TURNED[:2])
 
 
 def test_saved_forecasters_check_names_in_the_runtime(tmp_path):
