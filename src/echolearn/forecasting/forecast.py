@@ -1,4 +1,4 @@
-"""What a fitted forecaster holds: a closed loop, direct forecasts, or the mean of both, which have the same verbs."""
+"""The forecast of a fitted forecaster: a closed loop, direct forecasts, or the mean of both, with the same verbs."""
 
 from __future__ import annotations
 
