@@ -8,7 +8,7 @@ import pytest
 import toyspeech
 from echolearn import SeriesClassifier
 from echolearn.speech.recognition import Lexicon, Recognizer
-from echolearn.speech.recognition._decoder import learn_phone_task
+from echolearn.speech.recognition._decoder import WORD_WEIGHTS, learn_phone_task
 from echolearn.speech.recognition._ngrams import word_list
 from echolearn.speech.recognition._phone_models import spoken_phones
 from toyspeech import RATE
@@ -109,6 +109,7 @@ def test_other_words():
     assert recognizer.with_words(language_model=model).words.lexicon == recognizer.words.lexicon
     first = toyspeech.recognizer(words=False).with_words(lexicon)
     assert first.words.language_model == model
+    assert first.words.weights == WORD_WEIGHTS  # those of phones do not suit words
     with pytest.raises(ValueError, match="this recogniser knows no words"):
         toyspeech.recognizer(words=False).with_words()
     with pytest.raises(ValueError, match="no word of the language model"):
