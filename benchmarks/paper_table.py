@@ -4,6 +4,7 @@
     python benchmarks/paper_table.py synthetic_phones
     python benchmarks/paper_table.py an4 --data an4_states.npz [--units 100,500] [--seeds 1]
     python benchmarks/paper_table.py paper --data an4_states.npz --units 10000 [--columns W_m1]
+    python benchmarks/paper_table.py scaled --data an4_states.npz --units 10000 [--columns W_m1]
     python benchmarks/paper_table.py printed --data an4_states.npz
 
 Every row is one run of `echolearn table1` into runs/table1_NAME/UNITS, first with one seed of every column, then with
@@ -59,9 +60,10 @@ def command_of(plan, row, seeds, data=None):
     return [*words, "--columns", plan["columns"], *level, *plan["options"]]
 
 
-def defaults():
-    """Return our defaults, those of deep networks and the settings of the paper, as text."""
-    kinds = {"ours": ESNClassifier(), "deep": DeepESNClassifier(), "paper": ESNClassifier.paper(300)}
+def defaults(units):
+    """Return our defaults, those of deep networks and the settings of the paper at a number of units, as text."""
+    paper = ESNClassifier.paper(units).set_params(hidden_units=300)  # as in rows of other sizes: the row has its units
+    kinds = {"ours": ESNClassifier(), "deep": DeepESNClassifier(), "paper": paper}
     return {
         kind: {name: repr(value) for name, value in flat_settings(estimator).items()}
         for kind, estimator in kinds.items()
@@ -77,7 +79,8 @@ def compute(name, plan, row, data, seeds):
     """Run the command for a row, with one seed and then with all of them, and write the row down after each."""
     for count in sorted({1, seeds}):
         words = command_of(plan, row, count, data)
-        subprocess.run([sys.executable, "-m", "echolearn", *words, "--out", out_folder(name, row["units"])], check=True)
+        out = ["--out", out_folder(name, row["units"])]
+        subprocess.run([sys.executable, "-m", "echolearn", *words, *out], cwd=ROOT, check=True)
         collect(name, plan, row, data)
 
 
@@ -95,7 +98,7 @@ def collect(name, plan, row, data):
     kept = {key: table[key] for key in ("complete", "settings", "made_with")}
     add_row(
         name,
-        {**table["rows"][0], **kept, "defaults": defaults(), "command": " ".join(["echolearn", *words])},
+        {**table["rows"][0], **kept, "defaults": defaults(row["units"]), "command": " ".join(["echolearn", *words])},
         table,
         data,
     )
@@ -144,7 +147,7 @@ def main():
     options = parser.parse_args()
     plan = read_plan(options.name)
     plan |= {} if options.columns is None else {"columns": options.columns}
-    data = str(an4.data_file(options.data)) if plan["corpus"] == "features" else None
+    data = str(an4.data_file(options.data).resolve()) if plan["corpus"] == "features" else None
     wanted = None if options.units is None else {int(n) for n in options.units.split(",")}
     if not options.collect:
         require_settled(plan, data)

@@ -1,9 +1,12 @@
 """The tables of docs/evidence/table1.md, from the result files of paper_table.py."""
 
+from echolearn.paper.table1 import relative_gain
 from echolearn.paper.table1_report import COLUMNS, LEVELS, error_head, error_rows, error_text, percent
 from paper_table import defaults, read_plan
 from results import FORMER
 from table_text import load, markdown, table
+
+LEARNED = ("W_m1", "W_Wrec_m1", "W_Wrec_m3")
 
 
 def seeds_text(row):
@@ -65,7 +68,7 @@ def stale_note(content):
     """Return a sentence on rows that were measured with other defaults than today's; "" where there are none."""
     notes = []
     for row in content["rows"]:
-        now, then = defaults(), row.get("defaults", {})
+        now, then = defaults(row["units"]), row.get("defaults", {})
         changed = [
             f"{setting}={value} (now {now[kind].get(setting)})"
             for kind in then
@@ -127,6 +130,23 @@ def table1_synthetic_phones():
 def table1_paper():
     """Return the paper's columns at its five sizes, on AN4."""
     return rendered("table1_paper")
+
+
+@table
+def table1_scaled():
+    """Return the same with gradients clipped at a norm that grows with the root of the units, beside the norm 8."""
+    before = {row["units"]: row["columns"] for row in load("table1_paper")["rows"]}
+    content = load("table1_scaled") or {"rows": []}
+    rows = []
+    for row in content["rows"]:
+        old, new = before[row["units"]], row["columns"]
+        errors = [error_text(one[name]) if name in one else "–" for name in LEARNED for one in (old, new)]
+        gain = relative_gain(old | new, "esn", "W_Wrec_m3") if "W_Wrec_m3" in new else None
+        gain = "–" if gain is None else f"{100 * gain:.1f}"
+        rows.append([f"{row['units']:,}", error_text(old["esn"]), *errors, gain, seeds_text(row)])
+    heads = [f">{COLUMNS[name].head}, {norm}" for name in LEARNED for norm in ("8", "scaled")]
+    errors = markdown(["units", ">fixed ESN", *heads, ">gain, m=3, scaled", ">seeds"], rows)
+    return f"{missing_note('table1_scaled', content)}{errors}"
 
 
 @table

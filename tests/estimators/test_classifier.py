@@ -96,6 +96,12 @@ def test_paper_settings_one_by_one():
     assert flat_settings(changed) == {**expected, "clip": 1.0, "epochs": 3, "ridge": 0.1}
 
 
+@pytest.mark.parametrize(("units", "norm"), [(1, 8), (100, 8), (400, 16), (2_500, 40), (10_000, 80)])
+def test_the_paper_clips_at_a_norm_that_grows_with_the_root_of_the_units(units, norm):
+    """So that an epoch can move W, whose norm grows in the same way, by the same share in networks of any size."""
+    assert ESNClassifier.paper(units).learning["clip"] == pytest.approx(norm)
+
+
 def test_paper_settings():
     esn = ESNClassifier.paper(12, epochs=4)
     assert (esn.spectral_radius, esn.ridge, esn.readout) == (3.9, 1e-8, "ridge")
