@@ -3,6 +3,7 @@
 from contest_tables import contest_rows
 from echolearn.paper.table1 import PAPER_TIMIT
 from echolearn.paper.table1_report import percent
+from paper_tables import scaled_content
 from sequences import OURS, table_of
 from table_text import load, markdown, spread, table
 
@@ -12,6 +13,7 @@ NOT_RECORDED = "not recorded"
 REPRODUCED = (
     ("Table 1 on AN4", "table1", "paper_table an4", AN4, ["table1_an4"]),
     ("the paper's sizes", "table1", "paper_table paper", AN4, ["table1_paper"]),
+    ("the same, clipped at larger norms", "table1", "paper_table scaled", AN4, ["table1_scaled"]),
     ("formulas as printed", "table1", "paper_table printed", AN4, ["table1_printed"]),
     ("Table 1 on synthetic speech", "table1", "paper_table synthetic", "made by espeak-ng", ["table1_synthetic"]),
     ("phones of that speech", "table1", "paper_table synthetic_phones", "the same", ["table1_synthetic_phones"]),
@@ -91,7 +93,7 @@ def reproduction():
 @table
 def learning_by_size():
     """Return what learning W and W_rec gives at each size: on TIMIT as printed, on AN4 as measured."""
-    measured = {row["units"]: row for name in ("table1_an4", "table1_paper") for row in load(name).get("rows", [])}
+    measured = {row["units"]: row for row in scaled_content().get("rows", [])}
     rows = []
     for paper in PAPER_TIMIT:
         columns = measured.get(paper["units"], {"columns": {}})["columns"]

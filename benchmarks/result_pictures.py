@@ -9,6 +9,7 @@ of learning gives. sequences.svg: errors on whole series beside MiniRocket's.
 import matplotlib
 
 from echolearn.paper.table1 import PAPER_TIMIT
+from paper_tables import scaled_content
 from sequences import OURS, table_of
 from table_text import ROOT, load
 
@@ -67,7 +68,7 @@ def table1():
     printed = [(row["units"], row["test_error"]) for row in PAPER_TIMIT]
     measured = [
         (row["units"], {name: entry["test_error"] for name, entry in row["columns"].items()})
-        for row in load("table1_paper")["rows"]
+        for row in scaled_content()["rows"]
     ]
     figure, panels = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained", sharey=True)
     corpora = (("The paper, TIMIT (183 states)", printed), ("echolearn, AN4 (102 states)", measured))

@@ -38,8 +38,8 @@ def test_hours_are_sums_of_processor_seconds():
 
 def test_sizes_without_a_measurement_are_named(monkeypatch):
     cells = {"esn": {"test_error": 0.5}, "W_Wrec_m3": {"test_error": 0.4, "processor_seconds": 1234.0}}
-    measured = {"table1_paper": {"rows": [{"units": 2000, "columns": cells}, {"units": 500, "columns": {}}]}}
-    monkeypatch.setattr(guide_tables, "load", lambda name: measured.get(name, {}))
+    rows = [{"units": 2000, "columns": cells}, {"units": 500, "columns": {}}]
+    monkeypatch.setattr(guide_tables, "scaled_content", lambda: {"rows": rows})
     rows = guide_tables.learning_by_size().splitlines()[2:]
     assert [row.split(" | ")[0].strip("| ") for row in rows] == ["100", "500", "2,000", "10,000", "30,000"]
     assert rows[2].endswith("| 50.0 | 40.0 | 20.0 % | 1,234 |")

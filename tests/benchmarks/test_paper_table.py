@@ -155,21 +155,28 @@ def test_settings_must_be_settled_and_readings_of_the_test_part_are_counted(name
     assert calls == [("table1", "an4.npz" if reading else None)]
 
 
-def test_cells_of_both_norms_stand_side_by_side_and_a_gain_is_of_the_scaled_one(monkeypatch):
-    entry = lambda error: {"test_error": error, "seeds": [0]}  # noqa: E731
-    old = {"esn": entry(0.4), "W_m1": entry(0.36), "W_Wrec_m3": entry(0.3)}
+def test_rows_of_the_larger_norm_have_the_fixed_networks_and_the_100_units_of_the_smaller_one(monkeypatch):
+    def row(units, **errors):
+        return {"units": units, "columns": {n: {"test_error": e, "seeds": [0]} for n, e in errors.items()}}
+
     files = {
-        "table1_paper": {"rows": [{"units": units, "columns": old} for units in (500, 2_000)]},
-        "table1_scaled": {
-            "rows": [
-                {"units": 500, "columns": {"W_Wrec_m3": entry(0.2)}, "complete": True},
-                {"units": 2_000, "columns": {"W_m1": entry(0.35)}, "complete": True},
-            ]
-        },
+        "table1_paper": {"rows": [row(100, esn=0.6, W_m1=0.5), row(500, esn=0.4, W_m1=0.36), row(2_000, esn=0.35)]},
+        "table1_scaled": {"rows": [row(500, W_Wrec_m3=0.2)]},
     }
     monkeypatch.setattr(paper_tables, "load", files.get)
-    lines = paper_tables.table1_scaled().splitlines()[-2:]
-    assert lines == [
-        "| 500 | 40.0 | 36.0 | – | – | – | 30.0 | 20.0 | 50.0 | 1 |",
-        "| 2,000 | 40.0 | 36.0 | 35.0 | – | – | 30.0 | – | – | 1 |",
-    ]
+    small, large = paper_tables.scaled_content()["rows"]
+    assert small == files["table1_paper"]["rows"][0]
+    assert {name: entry["test_error"] for name, entry in large["columns"].items()} == {"esn": 0.4, "W_Wrec_m3": 0.2}
+    assert large["relative_gain"] == 0.5
+    files["table1_scaled"] = {}
+    assert paper_tables.scaled_content() == {}
+
+
+def test_gains_stand_beside_those_of_the_paper(monkeypatch):
+    columns = {"esn": {"test_error": 0.4, "seeds": [0]}, "W_Wrec_m3": {"test_error": 0.2, "seeds": [0]}}
+    row = {"units": 500, "columns": columns, "relative_gain": 0.5, "settings": {"epochs": 20}, "complete": True}
+    monkeypatch.setattr(paper_tables, "scaled_content", lambda: {"rows": [row]})
+    for name in ("stale_note", "caption", "cells_table"):
+        monkeypatch.setattr(paper_tables, name, lambda content: "")
+    line = paper_tables.table1_scaled().strip().splitlines()[-1]
+    assert line == "| 500 | 40.0 | – | – | 20.0 | 50.0 | 19.0 | 20 | 1 |"
