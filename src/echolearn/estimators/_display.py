@@ -230,15 +230,15 @@ def _spectrum(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> Non
         text = f"{reservoir.N:,} units: eigenvalues are\nnot computed above {MAX_EIGENVALUE_UNITS:,}"
         axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
         return
-    found, said = {}, []
+    found, radii = {}, []
     for one, colour, name in ((before, GREY, "before (grey)"), (reservoir, BLUE, "after")):
         if one is None:
             continue
         found[colour] = np.linalg.eigvals(one.W_rec.toarray())
         radius = float(np.abs(found[colour]).max(initial=0.0))
-        said.append(f"{radius:.3f} {name}" if before is not None else f"{radius:.3f}")
+        radii.append(f"{radius:.3f} {name}" if before is not None else f"{radius:.3f}")
     _eigenvalues(found, axes)
-    axes.set_title(f"eigenvalues: spectral radius {', '.join(said)}", fontsize=10)
+    axes.set_title(f"eigenvalues: spectral radius {', '.join(radii)}", fontsize=10)
 
 
 def _readout(network: Network | DeepNetwork, axes: Axes) -> None:
