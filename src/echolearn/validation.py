@@ -93,12 +93,12 @@ def _is_path_name(path: str) -> bool:
         return False
 
 
-def check_float_dtype(name: str, value: object) -> np.dtype[Any]:
+def check_float_dtype(value: object) -> np.dtype[Any]:
     """Return float32 or float64, given by name, type or dtype, as a dtype."""
-    name_of_type = value if isinstance(value, (str, np.dtype)) else getattr(value, "__name__", "")
-    if str(name_of_type) not in ("float32", "float64"):
-        raise ValueError(f"{name}={value!r:.80}; expected 'float32' or 'float64'.")
-    return np.dtype(str(name_of_type))
+    name = value if isinstance(value, (str, np.dtype)) else getattr(value, "__name__", "")
+    if str(name) not in ("float32", "float64"):
+        raise ValueError(f"dtype={value!r:.80}; expected 'float32' or 'float64'.")
+    return np.dtype(str(name))
 
 
 def as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:

@@ -192,7 +192,7 @@ def _eigenvalues(by_colour: dict[str, Array], axes: Axes) -> None:
 def _weights(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None:
     """Plot how learned weights differ from those at the start, or how they are distributed."""
     prepared_axes(axes)
-    if before is None or not _same_connections(reservoir, before):
+    if before is None or reservoir.W.shape != before.W.shape or reservoir.W_rec.nnz != before.W_rec.nnz:
         axes.hist(
             reservoir.W_rec.data,
             bins=HISTOGRAM_BINS,
@@ -216,10 +216,6 @@ def _weights(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None
         axes.set(xlabel="weight before learning", ylabel="after")
         axes.set_title("what was learned", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
-
-
-def _same_connections(reservoir: Reservoir, before: Reservoir) -> bool:
-    return reservoir.W.shape == before.W.shape and reservoir.W_rec.nnz == before.W_rec.nnz
 
 
 def _spectrum(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None:

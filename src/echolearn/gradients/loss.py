@@ -160,7 +160,7 @@ def loss_and_gradients(
     if not is_number(ridge) or ridge < 0:
         raise ValueError(f"ridge={ridge!r:.80}; expected a number >= 0.")
     check_boolean("direct", direct)
-    precision = check_float_dtype("dtype", dtype)
+    precision = check_float_dtype(dtype)
     sequences = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(sequences, washout)
     weights = open_weights(sample_weight, sequences, per_step=True)

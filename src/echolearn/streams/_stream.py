@@ -116,7 +116,7 @@ class Stream:
         for name, value in (("direct", direct), ("intercept", intercept), ("softmax", softmax)):
             check_boolean(name, value)
         check_integer("washout", washout, 0)
-        check_float_dtype("dtype", dtype)
+        check_float_dtype(dtype)
         self._U = finite_array("U", U)
         M = reservoir.N + direct * reservoir.n_in + 1
         if self._U.ndim != 2 or len(self._U) != M:

@@ -31,7 +31,6 @@ from echolearn.training.optimizers import (
     LearnedWeights,
     clip_gradients,
     finite_norms,
-    make_optimizer,
     weights_under,
 )
 from echolearn.validation import Array
@@ -98,7 +97,7 @@ class RidgeObjective:
 
     def _start(self, reservoir: Reservoir) -> None:
         """Begin with the weights of a reservoir and an optimizer without memory."""
-        optimizer = make_optimizer(self.plan.optimizer, self.plan.momentum)
+        optimizer = Adam() if self.plan.optimizer == "adam" else Fista(self.plan.momentum)
         self.learned = LearnedWeights(reservoir, self.plan.learn, self.plan.learn_leak, optimizer)
         self.norms: dict[str, float] = {}
 
