@@ -387,12 +387,7 @@ class DeepESNRegressor(StepRegressor):
         return self._adopt(*fitted)
 
     def partial_fit(
-        self,
-        X: SequencesLike,
-        y: SequencesLike,
-        *,
-        lengths: ArrayLike | None = None,
-        sample_weight: object = None,
+        self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None, sample_weight: object = None
     ) -> Self:
         """Add sequences to those that the readout was fitted to, and solve it again from all of them.
 

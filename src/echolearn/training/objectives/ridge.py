@@ -25,14 +25,7 @@ from echolearn.sequences.batch import group_sequences, split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
 from echolearn.training.loop import Pause
-from echolearn.training.optimizers import (
-    Adam,
-    Fista,
-    LearnedWeights,
-    clip_gradients,
-    finite_norms,
-    weights_under,
-)
+from echolearn.training.optimizers import Adam, Fista, LearnedWeights, clip_gradients, finite_norms, weights_under
 from echolearn.validation import Array
 
 STEP_FALL_SHARE = 0.95  # share by which the step size falls from the first mini-batch to the last
