@@ -129,7 +129,7 @@ class PlotMixin:
 
         Notes
         -----
-        Weights before learning are known of an estimator that was fitted in this process, and not of an ensemble or
+        Weights before learning are known for an estimator that was fitted in this process, but not for an ensemble or
         of one that was loaded from a file: of these, weights and eigenvalues are shown as they are.
         """
         check_is_fitted(self)

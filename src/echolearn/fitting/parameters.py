@@ -88,7 +88,7 @@ class NamedSettings(BaseEstimator):
         Parameters
         ----------
         **params : dict
-            The settings, as in the constructor; those of a layer as `name__setting`.
+            The settings, as in the constructor.
 
         Returns
         -------
