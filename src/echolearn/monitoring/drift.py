@@ -19,8 +19,8 @@ class PageHinkley:
     """The test of Page and Hinkley for a lasting change in numbers that are standard normal before it.
 
     The sum of what each number is above `allowance` never falls below 0; an alarm is raised when it passes the
-    threshold. Single high numbers hardly move it; a lasting change raises it without bound. A second sum does the same for numbers
-    below minus the allowance.
+    threshold. Single high numbers hardly move it; a lasting change raises it without bound. A second sum does the same
+    for numbers below minus the allowance.
 
     Parameters
     ----------
