@@ -93,15 +93,15 @@ bench: .venv-bench/ready  ## side by side with other libraries; DATA=path/to/an4
 	.venv-bench/bin/python benchmarks/deep_parts.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/deep_step.py
 	.venv-bench/bin/python benchmarks/deep_tasks.py
-	.venv-bench/bin/python benchmarks/gram.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/growth.py
 	.venv-bench/bin/python benchmarks/printed_vs_exact.py
 	.venv-bench/bin/python benchmarks/an4_errors.py --data $(DATA)
 	.venv-bench/bin/python benchmarks/forecasting.py
 	.venv-bench/bin/python benchmarks/large.py --data $(DATA)
 
-tables: $(VENV)/ready  ## the tables of README.md and docs/ from benchmarks/results/
+tables: $(VENV)/ready  ## the tables and pictures of README.md and docs/ from benchmarks/results/
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/result_pictures.py
 
 series: .venv-series/ready  ## whole series to classes beside MiniRocket, MultiRocket-Hydra and QUANT; UCR=path/to/folder
 	.venv-series/bin/python benchmarks/sequences.py $(UCR)

@@ -96,18 +96,18 @@ def main():
     both = best["its products"] + best["products of Newton-Schulz"]
     ratios = (best["step, one thread"] / both, best["step, one thread"] / best["step, two threads"])
     rows = []
-    for (work, (asked, at_least)), ours in zip(GOALS.items(), ratios, strict=True):
-        reached = ours >= asked if at_least else ours <= asked
+    for (work, (required, at_least)), ours in zip(GOALS.items(), ratios, strict=True):
+        reached = ours >= required if at_least else ours <= required
         rows.append(
             {
                 "work": work,
                 "ours": ours,
                 "unit": "",
-                "asked": f"{'>=' if at_least else '<='} {asked}",
+                "required": f"{'>=' if at_least else '<='} {required}",
                 "reached": reached,
             }
         )
-        print(f"{work}: {ours:.2f} ({rows[-1]['asked']}: {'reached' if reached else 'missed'})")
+        print(f"{work}: {ours:.2f} ({rows[-1]['required']}: {'reached' if reached else 'missed'})")
     without = best["step, one thread"] / best["its products"]
     results.write("deep_step", rows, milliseconds=best, ratio_without_newton_schulz=without)
 

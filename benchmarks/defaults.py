@@ -28,7 +28,7 @@ import results
 from echolearn import ESNClassifier, ESNRegressor, SeriesClassifier
 
 Row = dict[str, Any]  # work, method, values (one per seed), seconds (of each), unit, and what it was made from
-Part = tuple[list[Row], list[Row]]  # rows, and goals: work, asked, seen, reached
+Part = tuple[list[Row], list[Row]]  # rows, and goals: work, required, seen, reached
 AN4_GOALS = {100: 27.6, 300: 25.4}  # test error in %
 
 
@@ -55,9 +55,9 @@ def median(row: Row) -> float:
     return float(np.median(row["values"]))
 
 
-def goal(work: str, asked: str, seen: str, reached: bool | None) -> Row:
+def goal(work: str, required: str, seen: str, reached: bool | None) -> Row:
     """Return a goal; reached: None where it was not measured."""
-    return {"work": work, "asked": asked, "seen": seen, "reached": reached}
+    return {"work": work, "required": required, "seen": seen, "reached": reached}
 
 
 def compile_first() -> None:
@@ -117,7 +117,7 @@ def sequences(options: argparse.Namespace) -> Part:
 
 
 def _sequence_goals(rows: list[Row], errors: dict[str, list[float]], several: np.ndarray) -> list[Row]:
-    """Return what was asked of whole sequences, and what was seen."""
+    """Return what was required of whole sequences, and what was seen."""
     methods = list(errors)
     table = np.array([errors[method] for method in methods])
     mean = rankdata(table[:2], axis=0).mean(axis=1)  # among equals the mean
@@ -126,8 +126,8 @@ def _sequence_goals(rows: list[Row], errors: dict[str, list[float]], several: np
     found = {(row["work"], row["method"]): row for row in rows}
     goals = [goal("all data sets", f"mean rank <= MiniRocket's {mean[1]:.2f}", f"{mean[0]:.2f}", mean[0] <= mean[1])]
     if of_several is not None:
-        asked = f"mean rank <= reservoir-computing's {of_several[2]:.2f}"
-        goals.append(goal("several features", asked, f"{of_several[0]:.2f}", of_several[0] <= of_several[2]))
+        required = f"mean rank <= reservoir-computing's {of_several[2]:.2f}"
+        goals.append(goal("several features", required, f"{of_several[0]:.2f}", of_several[0] <= of_several[2]))
     vowels, sines = (found.get((name, methods[0])) for name in ("JapaneseVowels", "sines"))
     if vowels:
         goals.append(goal("JapaneseVowels", "median <= 4 of 370", f"{median(vowels):g}", median(vowels) <= 4))
@@ -155,11 +155,11 @@ def an4(options: argparse.Namespace) -> Part:
 
     rows, goals = [], []
     heading("AN4 phone states", "test error in %")
-    for units, asked in AN4_GOALS.items():
+    for units, required in AN4_GOALS.items():
         method = f"ESNClassifier({units})"
         row = measured("AN4", method, "%", lambda seed, n=units: error(n, seed), options.seeds)
         rows.append(row)
-        goals.append(goal(f"AN4, {units} units", f"<= {asked} %", f"{median(row):.2f} %", median(row) <= asked))
+        goals.append(goal(f"AN4, {units} units", f"<= {required} %", f"{median(row):.2f} %", median(row) <= required))
     return rows, goals
 
 
@@ -229,7 +229,7 @@ def main() -> None:
     print("\nGoals")
     for g in goals:
         word = {True: "reached", False: "MISSED", None: "-"}[g["reached"]]
-        print(f"{g['work']:44}  asked {g['asked']:44}  seen {g['seen']:24}  {word}")
+        print(f"{g['work']:44}  required {g['required']:44}  seen {g['seen']:24}  {word}")
     sys.exit(any(g["reached"] is False for g in goals))
 
 

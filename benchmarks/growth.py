@@ -200,7 +200,7 @@ def rows_of(found):
                     "peer_name": "cost model",
                     "unit": unit,
                     "ratio": model / ours,
-                    "asked": f"within {WITHIN}" if counts else None,
+                    "required": f"within {WITHIN}" if counts else None,
                     "reached": max(ours / model, model / ours) <= WITHIN if counts else None,
                 }
             )

@@ -335,7 +335,7 @@ ARRAYS = [
         "as many features as steps (6, 9, 9), labels per step",
         lambda: (np.stack(SQUARE), np.stack(steps_of(SQUARE))),
         (SQUARE, steps_of(SQUARE)),
-        f"Set {TF} to say so, or {CF}",
+        f"Set {TF} to confirm it, or {CF}",
     ),
     refused("one label per series for a network with labels per step", lambda: A, "Use SeriesClassifier", series=False),
     refused(

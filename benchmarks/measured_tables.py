@@ -82,7 +82,7 @@ def _peers(number):
 
 
 def _asked(row):
-    return "" if row.get("asked") in (None, "-") else str(row["asked"]).replace(">=", "≥")
+    return "" if row.get("required") in (None, "-") else str(row["required"]).replace(">=", "≥")
 
 
 def _met(row):
@@ -263,10 +263,11 @@ def defaults_awkward():
 
 @table
 def defaults_goals():
-    """Return what was asked of the defaults and what was seen."""
+    """Return what was required of the defaults and what was seen."""
     goals = [goal for part in load("defaults")["parts"].values() for goal in part["goals"]]
     cells = [
-        [g["work"], g["asked"], g["seen"], reached(None if g["reached"] is None else bool(g["reached"]))] for g in goals
+        [g["work"], g["required"], g["seen"], reached(None if g["reached"] is None else bool(g["reached"]))]
+        for g in goals
     ]
     return markdown(["", "goal", "seen", "met"], cells)
 

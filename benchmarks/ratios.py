@@ -38,7 +38,7 @@ def markdown(rows):
     for row in rows:
         ours, peer = (f"{row[key]:.3g} {row['unit']}" if row.get(key) else "" for key in ("ours", "peer"))
         ratio = f"**{row['ratio']:.1f}**" if row["reached"] else f"{row['ratio']:.1f}"
-        lines.append(f"| {row['work']} | {row['peer_name']} | {ours} | {peer} | {ratio} | {row['asked']} |")
+        lines.append(f"| {row['work']} | {row['peer_name']} | {ours} | {peer} | {ratio} | {row['required']} |")
     return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
 """The results of benchmarks: rows as a table and, with machine, versions and date, in benchmarks/results/NAME.json.
 
-A row is a dict with the keys figure, work, ours, peer, peer_name, unit, ratio, asked, reached. `ours` and `peer` are
-numbers in `unit`; `ratio` is how many times better ours is; `asked` is the requirement and `reached` whether it is met
+A row is a dict with the keys figure, work, ours, peer, peer_name, unit, ratio, required, reached. `ours` and `peer` are
+numbers in `unit`; `ratio` is how many times better ours is; `required` is the goal and `reached` whether it is met
 (None: there is none, or it could not be measured). Further keys are written to the file as they are.
 """
 
@@ -38,7 +38,7 @@ HEADINGS = {
     "peer_name": "name of peer",
     "unit": "unit",
     "ratio": "ratio",
-    "asked": "required",
+    "required": "required",
     "reached": "reached",
 }
 
@@ -138,7 +138,7 @@ def table(rows):
     """Return rows as aligned text, one line each."""
     cells = [list(HEADINGS.values()), *([_cell(key, row.get(key)) for key in HEADINGS] for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(HEADINGS))]
-    text = [key in ("work", "peer_name", "asked") for key in HEADINGS]
+    text = [key in ("work", "peer_name", "required") for key in HEADINGS]
     return "\n".join(
         "  ".join(
             cell.ljust(width) if is_text else cell.rjust(width)

@@ -27,9 +27,9 @@ T = [np.roll(x, DELAY, axis=0) for x in X]
 # A training loop in ten lines
 # ----------------------------
 #
-# `loss_and_gradients` solves the readout in closed form and returns the exact derivatives of the error by W and W_rec
-# through that solution. The estimators do the same inside `fit`. A loop of our own can keep the eigenvalues of every
-# step.
+# `loss_and_gradients` solves the readout in closed form and returns the exact derivatives of the error with respect to
+# W and W_rec through that solution. The estimators do the same inside `fit`. A loop of our own can keep the eigenvalues
+# of every step.
 fixed = reservoir = Reservoir.random(1, 40, spectral_radius=0.7, connections=10, input_scaling=0.5, random_state=1)
 variance = sum((t[DELAY:] ** 2).sum() for t in T)
 weights, optimizer = {"W": reservoir.W, "W_rec": reservoir.W_rec.data}, Adam()

@@ -88,13 +88,13 @@ def test_paths():
 
 @pytest.mark.parametrize("value", ["float32", np.float32, np.dtype("float32")])
 def test_float_dtypes_by_name_type_or_dtype(value):
-    assert check_float_dtype("dtype", value) == np.dtype("float32")
+    assert check_float_dtype(value) == np.dtype("float32")
 
 
 @pytest.mark.parametrize("value", ["float16", int, np.dtype("int64"), None, 3])
 def test_other_dtypes_are_refused(value):
     with pytest.raises(ValueError, match=r"^dtype=.*; expected 'float32' or 'float64'"):
-        check_float_dtype("dtype", value)
+        check_float_dtype(value)
 
 
 def test_a_generator_is_used_as_it_is_and_a_seed_makes_a_new_one():

@@ -49,22 +49,7 @@ __all__ = [
 __getattr__, __dir__ = names_at_first_use(
     __name__,
     {
-        "estimators": (
-            "DeepESNClassifier",
-            "DeepESNRegressor",
-            "ES2NFeatures",
-            "ESNClassifier",
-            "ESNForecaster",
-            "ESNRegressor",
-            "FrameWise",
-            "NVARForecaster",
-            "ReservoirFeatures",
-            "SeriesClassifier",
-            "SeriesRegressor",
-            "load",
-            "save",
-            "stream",
-        ),
+        "estimators": [name for name in __all__ if name not in ("Reservoir", "__version__", "backtest")],
         "reservoir": ("Reservoir",),
         "tuning": ("backtest",),
     },

@@ -93,12 +93,12 @@ def _is_path_name(path: str) -> bool:
         return False
 
 
-def check_float_dtype(name: str, value: object) -> np.dtype[Any]:
+def check_float_dtype(value: object) -> np.dtype[Any]:
     """Return float32 or float64, given by name, type or dtype, as a dtype."""
-    name_of_type = value if isinstance(value, (str, np.dtype)) else getattr(value, "__name__", "")
-    if str(name_of_type) not in ("float32", "float64"):
-        raise ValueError(f"{name}={value!r:.80}; expected 'float32' or 'float64'.")
-    return np.dtype(str(name_of_type))
+    name = value if isinstance(value, (str, np.dtype)) else getattr(value, "__name__", "")
+    if str(name) not in ("float32", "float64"):
+        raise ValueError(f"dtype={value!r:.80}; expected 'float32' or 'float64'.")
+    return np.dtype(str(name))
 
 
 def as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
@@ -250,7 +250,7 @@ SYNONYMS = {
 def hint(name: object, known: Collection[str]) -> str:
     """Return words that lead from an unknown name to the known one: a synonym, the nearest one, or all of them."""
     synonyms = [ours for ours, others in SYNONYMS.items() if ours in known and name in others.split()]
-    near = synonyms or difflib.get_close_matches(str(name)[:100], sorted(known), 1, cutoff=0.4)
+    near = synonyms or difflib.get_close_matches(str(name)[:100], sorted(known), 1)
     return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}."
 
 

@@ -21,7 +21,7 @@ def test_an_evaluation_counts_frames(opened: Corpus, network: ESNClassifier) -> 
     assert result["frames"] == sum(map(len, y))
     assert result["test_error"] == pytest.approx(1 - network.score(list(X), [names[labels] for labels in y]))
     assert result["phone_error"] <= result["test_error"]
-    assert all(c["said"] != c["heard"] for c in result["confused"])
+    assert all(c["spoken"] != c["recognised"] for c in result["confused"])
     counts = [c["frames"] for c in result["confused"]]
     assert counts == sorted(counts, reverse=True)
     assert sum(counts) == round(result["phone_error"] * result["frames"])  # three phones have only six confusions
@@ -76,7 +76,7 @@ def test_the_json_of_an_evaluation_has_the_names_of_earlier_versions(opened: Cor
         "states_unknown_to_the_model",
         "confused",
     ]
-    assert list(content["confused"][0]) == ["said", "heard", "frames"]
+    assert list(content["confused"][0]) == ["spoken", "recognised", "frames"]
 
 
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
@@ -109,7 +109,7 @@ def test_one_wrong_frame_is_counted_and_shown(opened: Corpus, same_phone: bool, 
     result = part_errors(Answers(opened, "valid", answer), opened, "valid")  # type: ignore[arg-type]
     assert result["valid_error"] == pytest.approx(1 / result["frames"])
     assert result["phone_error"] == pytest.approx(phones / result["frames"])
-    wanted = [] if same_phone else [{"said": phone, "heard": answer.split("_")[0], "frames": 1}]
+    wanted = [] if same_phone else [{"spoken": phone, "recognised": answer.split("_")[0], "frames": 1}]
     assert result["confused"] == wanted
     assert (result["corpus"], result["synthetic"], result["part"]) == (opened.name, False, "valid")
     assert result["states_unknown_to_the_model"] == []

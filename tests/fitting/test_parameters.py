@@ -57,6 +57,23 @@ def test_words_for_the_networks_of_an_ensemble():
         ESNClassifier().set_params(blocks=2)
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("pooling", "SeriesClassifier and SeriesRegressor"), ("plasticity", "write reservoir=intrinsic_plasticity")],
+)
+def test_a_former_setting_is_answered_with_what_replaces_it(name, instead):
+    with pytest.raises(TypeError, match=rf"^ESNClassifier has no setting '{name}'; {instead}"):
+        ESNClassifier(**{name: "mean"})
+    with pytest.raises(ValueError, match=instead):
+        ESNClassifier().set_params(**{name: "mean"})
+
+
+@pytest.mark.parametrize("name", ["depth", "objective", "windows", "dropout"])
+def test_a_name_that_resembles_none_suggests_none(name):
+    with pytest.raises(TypeError, match=rf"^ESNForecaster has no setting '{name}'; known are"):
+        ESNForecaster(**{name: 1})
+
+
 @ESTIMATORS
 def test_names_unlike_all_others_are_answered_with_the_list(kind):
     with pytest.raises(TypeError, match=rf"^{kind.__name__} has no setting 'qqq'; known are .*random_state"):

@@ -7,7 +7,7 @@ import pytest
 
 import reference as ref
 from echolearn.gradients import loss_and_gradients
-from echolearn.gradients.batch import batch_gradient, gradient_function
+from echolearn.gradients.batch import batch_gradient
 from echolearn.readout.statistics import statistics_of
 from echolearn.readout.view import Task, observe
 from echolearn.reservoir import Reservoir
@@ -52,8 +52,3 @@ def test_shares_of_several_batches_add_up(problem):
     np.testing.assert_allclose(total.gradients.W, expected.gradients.W, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(total.statistics.G, statistics.G, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(total.statistics.Q, statistics.Q, rtol=1e-10, atol=1e-12)
-
-
-def test_the_printed_formulas_are_chosen_by_name():
-    assert gradient_function("exact").__module__.endswith("exact")
-    assert gradient_function("printed").__module__.endswith("as_printed")

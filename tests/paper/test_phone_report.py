@@ -85,7 +85,7 @@ def test_a_page_of_an_unfinished_table_is_possible() -> None:
 
 def test_the_sound_is_the_one_that_was_given() -> None:
     samples = np.array([0.0, 1.4, -32768.0, 40_000.0, -40_000.0])
-    block = audio_block(samples, 16_000)
+    block = audio_block(samples)
     encoded = re.findall(r'src="data:audio/wav;base64,([^"]+)"', block)[0]
     with wave.open(io.BytesIO(base64.b64decode(encoded))) as file:
         assert (file.getframerate(), file.getnchannels(), file.getsampwidth()) == (16_000, 1, 2)

@@ -169,7 +169,7 @@ def test_a_network_refuses_targets_of_series_before_it_asks_for_a_layout():
 def test_square_sequences_with_labels_per_step_are_announced():
     square = np.random.default_rng(0).standard_normal((6, 9, 9))
     with pytest.warns(
-        LayoutWarning, match=r"time first.*Set layout='time_first' to say so, or layout='channels_first'"
+        LayoutWarning, match=r"time first.*Set layout='time_first' to confirm it, or layout='channels_first'"
     ):
         assert choose_layout(unpack(square), np.zeros((6, 9), int), "auto") == "time_first"
     assert chosen(square[:, :1, :1], np.zeros((6, 1), int), series=False) == "time_first"  # one step each: no question

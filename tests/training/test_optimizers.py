@@ -18,7 +18,6 @@ from echolearn.training.optimizers import (
     learned_weights,
     logistic,
     logit,
-    make_optimizer,
     minimize_log,
     orthogonalized,
     with_learned,
@@ -248,11 +247,6 @@ def test_gradients_and_errors_that_are_not_finite_are_an_error(bad):
         finite_norms({"W": np.ones(2), "bias": np.array([0.0, bad])})
     with pytest.raises(FloatingPointError, match="the gradient is not finite"):
         finite_norms({"W": np.ones(2)}, 1.0, bad)
-
-
-def test_optimizers_by_name():
-    assert make_optimizer("adam", "fista") == Adam()
-    assert make_optimizer("fista", "printed") == Fista("printed")
 
 
 def test_default_step_sizes():

@@ -101,13 +101,15 @@ def part_errors(model: StateClassifier, corpus: Corpus, part: str) -> dict[str, 
         "phones": len(phones),
         "states_unknown_to_the_model": unknown,
         "confused": [
-            {"said": phones[a], "heard": phones[b], "frames": int(wrong[a, b])} for a, b in largest if wrong[a, b] > 0
+            {"spoken": phones[a], "recognised": phones[b], "frames": int(wrong[a, b])}
+            for a, b in largest
+            if wrong[a, b] > 0
         ],
     }
 
 
 def errors_text(found: dict[str, Any]) -> str:
-    confusions = ", ".join(f"{c['said']} as {c['heard']} ({c['frames']})" for c in found["confused"])
+    confusions = ", ".join(f"{c['spoken']} as {c['recognised']} ({c['frames']})" for c in found["confused"])
     part, unknown = found["part"], found["states_unknown_to_the_model"]
     kind = " (synthetic speech)" if found["synthetic"] else ""
     lines = [

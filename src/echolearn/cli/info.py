@@ -138,12 +138,11 @@ def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> st
 def _changed_settings(model: AnyEstimator) -> str:
     defaults = type(model)().get_params(deep=False)
     settings: Mapping[str, object] = model.get_params(deep=False)
-    changed = {name: value for name, value in settings.items() if name != "layers" and not _same(value, defaults[name])}
-    return ", ".join(f"{name}={_shown(value)}" for name, value in changed.items()) or "none"
-
-
-def _same(value: object, default: object) -> bool:
-    return type(value) is type(default) and not _is_matrix(value) and value == default
+    changed = []
+    for name, value in settings.items():
+        same = type(value) is type(defaults[name]) and not _is_matrix(value) and value == defaults[name]
+        changed += [] if same or name == "layers" else [f"{name}={_shown(value)}"]
+    return ", ".join(changed) or "none"
 
 
 def _is_matrix(value: object) -> bool:

@@ -123,7 +123,7 @@ def corpus_options(default: str | None = None) -> Decorator:
         click.option("--normalise", type=click.Choice(["utterance", "corpus", "running"]), default="utterance",
                      show_default=True, help="Normalise mean and variance over each utterance, over the training part, "
                      "or over the utterance so far."),
-        click.option("--transcripts", type=FILE, multiple=True, help="A list of what was said, NAME WORDS or WORDS "
+        click.option("--transcripts", type=FILE, multiple=True, help="A list of what was spoken, NAME WORDS or WORDS "
                      "(NAME) on every line; may be given several times."),
         click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), is_eager=True,
                      expose_value=False, callback=_read_config, help="A TOML file with any of these options."),

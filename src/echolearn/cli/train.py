@@ -125,12 +125,12 @@ def train(ctx: click.Context, /, *, data: Path | None, out: Path, **given: Any) 
             raise ValueError(f"{option.opts[0]} is for {'tables, not for a corpus' if data is None else 'speech'}.")
     claim(out)
     ctx.meta[RESUME_NOTE] = "stopped; run the same command again to continue: its state is kept beside the model."
-    asked = NetworkOptions(*(given.pop(name) for name in NetworkOptions._fields))
+    options = NetworkOptions(*(given.pop(name) for name in NetworkOptions._fields))
     how, rest = divided(given)
     if data is None:
-        _train_on_speech(ctx, out, asked, **cast("dict[str, Any]", rest))
+        _train_on_speech(ctx, out, options, **cast("dict[str, Any]", rest))
     else:
-        _train_on_table(ctx, out, data, asked, how, target=given["target"], task=given["task"])
+        _train_on_table(ctx, out, data, options, how, target=given["target"], task=given["task"])
     report(out)
 
 
@@ -155,7 +155,7 @@ class NetworkOptions(NamedTuple):
 def _train_on_speech(
     ctx: click.Context,
     out: Path,
-    asked: NetworkOptions,
+    options: NetworkOptions,
     /,
     *,
     paper: bool,
@@ -166,8 +166,8 @@ def _train_on_speech(
     scheduler: str | None,
     **corpus_settings: object,
 ) -> None:
-    network = asked.network or ("auto" if purpose == "recognition" else "esn")
-    estimators = asked.candidates(ctx, (ESNClassifier, DeepESNClassifier), network, paper=paper)
+    network = options.network or ("auto" if purpose == "recognition" else "esn")
+    estimators = options.candidates(ctx, (ESNClassifier, DeepESNClassifier), network, paper=paper)
     check_training(estimators, scheduler)
     grammar = check_word_files(purpose, lexicon, language_model)
     with use_engine(scheduler):
@@ -203,7 +203,7 @@ def _train_on_table(
     ctx: click.Context,
     out: Path,
     data: Path,
-    asked: NetworkOptions,
+    options: NetworkOptions,
     how: TableOptions,
     *,
     target: str | None,
@@ -220,7 +220,7 @@ def _train_on_table(
     if not found.per_step:  # sequences without a target teach nothing
         kept = [k for k, label in enumerate(y) if label is not None and label == label]
         X, y = [X[k] for k in kept], np.array([y[k] for k in kept])
-    estimators = asked.candidates(ctx, KINDS[found.classes, found.per_step], asked.network or "esn")
+    estimators = options.candidates(ctx, KINDS[found.classes, found.per_step], options.network or "esn")
     if found.classes and found.per_step and any(entries.dtype == object for entries in y):
         estimators = {kind: one.set_params(ignore_label=float("nan")) for kind, one in estimators.items()}
     for note in frames.notes:
@@ -251,7 +251,7 @@ def _plan_text(
 
 
 def _check_gaps(frames: FrameFile, estimators: Mapping[str, BaseEstimator]) -> None:
-    """Refuse inputs with missing values, unless it was said how to fill them."""
+    """Refuse inputs with missing values, unless an option names how to fill them."""
     assert frames.table is not None
     gaps = [(r, np.isnan(x)) for x, r in zip(frames.X, frames.rows, strict=True) if np.isnan(x).any()]
     if gaps and any(estimator.missing == "error" for estimator in estimators.values()):

@@ -116,22 +116,22 @@ class Inbox:
         import distributed
 
         self.queue, self.loop = distributed.Queue(name, client=client), client.loop.asyncio_loop
-        self.asked: Future[bytes] | None = None
+        self.request: Future[bytes] | None = None
 
     def next(self, seconds: float) -> bytes:
         """Return the next message; TimeoutError if there is none in time."""
-        if self.asked is None:
-            self.asked = asyncio.run_coroutine_threadsafe(self.queue.get(asynchronous=True), self.loop)
-        if not wait([self.asked], seconds).done:
+        if self.request is None:
+            self.request = asyncio.run_coroutine_threadsafe(self.queue.get(asynchronous=True), self.loop)
+        if not wait([self.request], seconds).done:
             raise TimeoutError
-        answered, self.asked = self.asked, None
+        answered, self.request = self.request, None
         return answered.result()
 
     def close(self) -> None:
         """Answer the open request, if there is one, and let the scheduler forget the queue."""
-        if self.asked is not None:
+        if self.request is not None:
             self.queue.put(b"")
-            wait([self.asked], RESEND_SECONDS)
+            wait([self.request], RESEND_SECONDS)
         self.queue.close()
 
 

@@ -191,11 +191,7 @@ def flow(slope: Slope, start: ArrayLike, name: str, *, steps: int, discard: int,
 
 
 def double_scroll(
-    steps: int,
-    *,
-    dt: float = 0.25,
-    start: ArrayLike = (0.37926545, 0.058339, -0.08167691),
-    discard: int = 400,
+    steps: int, *, dt: float = 0.25, start: ArrayLike = (0.37926545, 0.058339, -0.08167691), discard: int = 400
 ) -> Series:
     """Generate the double scroll of an electronic circuit with two diodes.
 

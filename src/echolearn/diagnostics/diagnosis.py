@@ -126,8 +126,8 @@ def diagnose(esn: Estimator, X: SequencesLike, y: SequencesLike, *, lengths: Arr
 
     Parameters
     ----------
-    esn : ESNClassifier, ESNRegressor, or one of those whose names begin with Series or DeepESN
-        A fitted estimator. Of one for whole series, and of a deep one, result, inputs and classes are inspected.
+    esn : ESNClassifier, ESNRegressor, SeriesClassifier, SeriesRegressor, DeepESNClassifier or DeepESNRegressor
+        A fitted estimator. For whole series and deep networks, the result, the inputs and the classes are inspected.
     X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
         Sequences, preferably some that it was not fitted to.
     y : array or list of arrays

@@ -96,7 +96,7 @@ def linearised(reservoir: Reservoir, X: ArrayLike | None = None) -> Linearised:
     Returns
     -------
     Linearised
-        The mean derivative A of the next state by the state, its `radius`, `eigenvalues` and `plot()`.
+        The mean derivative A of the next state with respect to the state, its `radius`, `eigenvalues` and `plot()`.
 
     Notes
     -----

@@ -244,12 +244,8 @@ class SequenceEstimator(ModelViews, ExportMixin, PlotMixin, NotebookMixin, Group
 
         Parameters
         ----------
-        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        warm_up : array, list of arrays, (array, array) or "cold", default=None
-            The frames before X, as in `predict`.
+        X, lengths, warm_up
+            As in `predict`.
 
         Returns
         -------

@@ -128,12 +128,8 @@ class StepClassifier(StepEstimator, LabelEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        warm_up : array, list of arrays, pair, or "cold", default=None
-            The frames before X, as in `predict`.
+        X, lengths, warm_up
+            As in `predict`.
 
         Returns
         -------
@@ -176,12 +172,8 @@ class StepClassifier(StepEstimator, LabelEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        warm_up : array, list of arrays, pair, or "cold", default=None
-            The frames before X, as in `predict`.
+        X, lengths, warm_up
+            As in `predict`.
 
         Returns
         -------
@@ -197,12 +189,8 @@ class StepClassifier(StepEstimator, LabelEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        warm_up : array, list of arrays, pair, or "cold", default=None
-            The frames before X, as in `predict`.
+        X, lengths, warm_up
+            As in `predict`.
 
         Returns
         -------
@@ -229,17 +217,12 @@ class StepClassifier(StepEstimator, LabelEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
+        X, lengths, warm_up
+            As in `predict`.
         y : array or list of arrays
             The true labels, one per time step, in the form of X.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        warm_up : array, list of arrays, pair, or "cold", default=None
-            The frames before X, as in `predict`.
-        sample_weight : array or list of arrays, default=None
-            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
-            counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
+        sample_weight
+            As in `fit`.
 
         Returns
         -------
@@ -618,11 +601,8 @@ class ESNClassifier(StepClassifier):
             One label per time step, in the form of X.
         classes : array of labels, default=None
             All labels; needed in the first call if its y may lack some.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        sample_weight : array or list of arrays, default=None
-            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
-            counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
+        lengths, sample_weight
+            As in `fit`.
 
         Returns
         -------

@@ -218,10 +218,8 @@ class DeepESNClassifier(StepClassifier):
             One label per time step, in the form of X, or per sequence, as in the first call.
         classes : array of labels, default=None
             All labels; needed in the first call if its y may lack some.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        sample_weight : array or list of arrays, default=None
-            How much each target counts: one number per sequence, or one per step in the form of y. None: 1.
+        lengths, sample_weight
+            As in `fit`.
 
         Returns
         -------
@@ -389,12 +387,7 @@ class DeepESNRegressor(StepRegressor):
         return self._adopt(*fitted)
 
     def partial_fit(
-        self,
-        X: SequencesLike,
-        y: SequencesLike,
-        *,
-        lengths: ArrayLike | None = None,
-        sample_weight: object = None,
+        self, X: SequencesLike, y: SequencesLike, *, lengths: ArrayLike | None = None, sample_weight: object = None
     ) -> Self:
         """Add sequences to those that the readout was fitted to, and solve it again from all of them.
 
@@ -408,10 +401,8 @@ class DeepESNRegressor(StepRegressor):
             One sequence, or several of any lengths, with the features of the first call.
         y : array or list of arrays
             One value, or one row of values, per time step, in the form of X, or per sequence, as in the first call.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        sample_weight : array or list of arrays, default=None
-            How much each target counts: one number per sequence, or one per step in the form of y. None: 1.
+        lengths, sample_weight
+            As in `fit`.
 
         Returns
         -------

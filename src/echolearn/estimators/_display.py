@@ -129,7 +129,7 @@ class PlotMixin:
 
         Notes
         -----
-        Weights before learning are known of an estimator that was fitted in this process, and not of an ensemble or
+        Weights before learning are known for an estimator that was fitted in this process, but not for an ensemble or
         of one that was loaded from a file: of these, weights and eigenvalues are shown as they are.
         """
         check_is_fitted(self)
@@ -192,7 +192,7 @@ def _eigenvalues(by_colour: dict[str, Array], axes: Axes) -> None:
 def _weights(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None:
     """Plot how learned weights differ from those at the start, or how they are distributed."""
     prepared_axes(axes)
-    if before is None or not _same_connections(reservoir, before):
+    if before is None or reservoir.W.shape != before.W.shape or reservoir.W_rec.nnz != before.W_rec.nnz:
         axes.hist(
             reservoir.W_rec.data,
             bins=HISTOGRAM_BINS,
@@ -218,10 +218,6 @@ def _weights(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None
     axes.legend(frameon=False, fontsize=9)
 
 
-def _same_connections(reservoir: Reservoir, before: Reservoir) -> bool:
-    return reservoir.W.shape == before.W.shape and reservoir.W_rec.nnz == before.W_rec.nnz
-
-
 def _spectrum(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> None:
     """Plot the eigenvalues of the recurrent weights, before and after learning."""
     prepared_axes(axes)
@@ -230,15 +226,15 @@ def _spectrum(reservoir: Reservoir, before: Reservoir | None, axes: Axes) -> Non
         text = f"{reservoir.N:,} units: eigenvalues are\nnot computed above {MAX_EIGENVALUE_UNITS:,}"
         axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
         return
-    found, said = {}, []
+    found, radii = {}, []
     for one, colour, name in ((before, GREY, "before (grey)"), (reservoir, BLUE, "after")):
         if one is None:
             continue
         found[colour] = np.linalg.eigvals(one.W_rec.toarray())
         radius = float(np.abs(found[colour]).max(initial=0.0))
-        said.append(f"{radius:.3f} {name}" if before is not None else f"{radius:.3f}")
+        radii.append(f"{radius:.3f} {name}" if before is not None else f"{radius:.3f}")
     _eigenvalues(found, axes)
-    axes.set_title(f"eigenvalues: spectral radius {', '.join(said)}", fontsize=10)
+    axes.set_title(f"eigenvalues: spectral radius {', '.join(radii)}", fontsize=10)
 
 
 def _readout(network: Network | DeepNetwork, axes: Axes) -> None:

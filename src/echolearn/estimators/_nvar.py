@@ -75,7 +75,7 @@ class NVARForecaster(BaseEstimator):
     Parameters
     ----------
     delays : int, default=2
-        How many values of each dimension are looked at.
+        How many of the last values of each dimension are used.
     stride : int, default=1
         The steps between them.
     degree : int, default=2

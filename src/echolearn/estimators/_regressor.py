@@ -143,17 +143,12 @@ class StepRegressor(StepEstimator, ValueEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_steps, n_features), list of such arrays, or 3-D array
-            One sequence, or several.
+        X, lengths, warm_up
+            As in `predict`.
         y : array or list of arrays
             The true values, or rows of values: one per time step, in the form of X.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        warm_up : array, list of arrays, pair, or "cold", default=None
-            The frames before X, as in `predict`.
-        sample_weight : array or list of arrays, default=None
-            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
-            counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
+        sample_weight
+            As in `fit`.
 
         Returns
         -------
@@ -398,11 +393,8 @@ class ESNRegressor(StepRegressor):
             One sequence, or several of any lengths, with the features of the first call.
         y : array or list of arrays
             One value, or one row of values, per time step, in the form of X.
-        lengths : array of int, default=None
-            The lengths of the sequences, if X is one 2-D array of joined sequences.
-        sample_weight : array or list of arrays, default=None
-            How much each target counts: one number per sequence, or one per step in the form of y. A weight of 2
-            counts like the same target twice, 0 as if there were no target there (docs/howto/targets.md). None: 1.
+        lengths, sample_weight
+            As in `fit`.
 
         Returns
         -------

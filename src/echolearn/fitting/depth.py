@@ -133,7 +133,8 @@ def fit_deep(
         )
         fits, interrupted = _learn_all(request, seeds[2:])
         network = _network(fits, params, split)
-        model = fitted_model(estimator, data, codec, inputs, network=network, history=_history(fits))
+        history = fits[0].history if len(fits) == 1 else numbered([fit.history for fit in fits])
+        model = fitted_model(estimator, data, codec, inputs, network=network, history=history)
         model = replace(model, training_end=end_of_training(network, train, data.given, inputs))
         outcome = _outcome(network, split)
     seen = "training" if split.held_out is None else "held-out"
@@ -238,11 +239,6 @@ def _learn_all(request: DeepRequest, seeds: Sequence[np.random.SeedSequence]) ->
             for number, seed in enumerate(seeds, 1)
         ],
     )
-
-
-def _history(fits: Sequence[DeepFit]) -> History:
-    """Return the epochs of all networks; of an ensemble, with the number of the network."""
-    return fits[0].history if len(fits) == 1 else numbered([fit.history for fit in fits])
 
 
 def _learn(request: DeepRequest) -> DeepFit:

@@ -57,11 +57,11 @@ class Fitted(Protocol):
     def interrupted(self) -> bool: ...
 
 
-Asked = TypeVar("Asked", bound=Request)
+AnyRequest = TypeVar("AnyRequest", bound=Request)
 Result = TypeVar("Result", bound=Fitted)
 
 
-def fit_networks(fit: Callable[[Asked], Result], requests: Sequence[Asked]) -> tuple[list[Result], bool]:
+def fit_networks(fit: Callable[[AnyRequest], Result], requests: Sequence[AnyRequest]) -> tuple[list[Result], bool]:
     """Return fit(request) of each network, on one core from end to end, and whether Ctrl-C ended them early.
 
     After Ctrl-C, what has been learned by then is kept. On a cluster, each network is fitted by one thread of a worker,
@@ -80,7 +80,7 @@ def fit_networks(fit: Callable[[Asked], Result], requests: Sequence[Asked]) -> t
 
 
 def fit_side_by_side(
-    fit: Callable[[Asked], Result], requests: Sequence[Asked], on_done: Callable[[int], object]
+    fit: Callable[[AnyRequest], Result], requests: Sequence[AnyRequest], on_done: Callable[[int], object]
 ) -> tuple[list[Result | None], bool]:
     """Return the networks fitted in this process, and whether Ctrl-C ended them; those that had not begun are None.
 
@@ -176,7 +176,7 @@ def workers_hold(request: Request) -> bool:
 
 
 def fit_on_workers(
-    fit: Callable[[Asked], Result], requests: Sequence[Asked], on_done: Callable[[int], object]
+    fit: Callable[[AnyRequest], Result], requests: Sequence[AnyRequest], on_done: Callable[[int], object]
 ) -> tuple[list[Result | None], bool]:
     """Return the networks fitted on the workers, as `fit_side_by_side` does in this process."""
     overseer, executor = Overseer(requests, on_done), requests[0].data.executor
@@ -236,8 +236,8 @@ class Overseer:
 
 
 def fit_on_this_worker(
-    fit: Callable[[Asked], Result],
-    requests: Sequence[Asked],
+    fit: Callable[[AnyRequest], Result],
+    requests: Sequence[AnyRequest],
     number: int,
     datasets: list[Dataset],
     report: cluster.Report,

@@ -61,6 +61,12 @@ LOOP_DRAWING: Parameters = {name: default for name, default in DRAWING.items() i
 DEEP_LEARNING: Parameters = {"step_size": 0.02, "batch_size": 4, "patience": None}
 DEEP_LABEL_LEARNING: Parameters = {**DEEP_LEARNING, "label_smoothing": 0.0}
 
+# Settings of earlier versions without a successor of their own, and what to write instead.
+FORMER_SETTINGS = {
+    "pooling": "SeriesClassifier and SeriesRegressor take one label or value per series.",
+    "plasticity": "write reservoir=intrinsic_plasticity(Reservoir.random(...), X).",
+}
+
 
 class NamedSettings(BaseEstimator):
     """An estimator that answers an unknown setting with the name that was probably meant.
@@ -82,7 +88,7 @@ class NamedSettings(BaseEstimator):
         Parameters
         ----------
         **params : dict
-            The settings, as in the constructor; those of a layer as `name__setting`.
+            The settings, as in the constructor.
 
         Returns
         -------
@@ -120,7 +126,7 @@ def _unknown(owner: type[NamedSettings], name: str, known: list[str]) -> str:
     """Return the refusal of a setting, with where it is or which one was probably meant."""
     homes = {key: group for group, settings in owner.groups.items() for key in settings}
     where = {key: f"{key} is part of {group}: write {group}={{{key!r}: ...}}." for key, group in homes.items()}
-    cure = where.get(name) or hint(name, [*known, *homes])
+    cure = where.get(name) or FORMER_SETTINGS.get(name) or hint(name, [*known, *homes])
     for word in cure.removesuffix("?").split() if cure.startswith("did") else ():
         cure += f" {where[word]}" if word in where else ""
     return f"{owner.__name__} has no setting {name!r:.80}; {cure}"

@@ -95,7 +95,7 @@ def ridge_by_folds(reservoir: Reservoir, data: Dataset, view: ReadoutView, ridge
     if not all(part.n > 0 for part in parts):
         return ridge
     diagonal = float(np.sum([part.mean_diagonal for part in parts]))
-    return choose_ridge_by_folds(parts, ridge(diagonal), intercept=True)[0]
+    return choose_ridge_by_folds(parts, ridge(diagonal))
 
 
 def learning_paid(start: Network, learned: Network, held_out: Dataset, loss: Loss) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +13,6 @@ from echolearn.readout.statistics import Statistics, residual, statistics_of, we
 from echolearn.readout.view import Observation, Task
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array
-
-Backward = Callable[..., Gradients]
-
-
-def gradient_function(name: str) -> Backward:
-    """Return the function that carries errors back through time: "exact", or the paper's formulas as "printed"."""
-    return exact.through_time if name == "exact" else as_printed.through_time
 
 
 @dataclass(eq=False)
@@ -52,7 +44,7 @@ def batch_gradient(
 
 
 def through_states(reservoir: Reservoir, task: Task, gradient: str, seen: Observation, dE_dH: Array) -> Gradients:
-    """Return the gradients for a dE/dH at the frames that carry targets."""
+    """Return the gradients for a dE/dH at the frames that carry targets, exact or by the formulas as printed."""
     dE_dH = seen.selection.put(dE_dH)
-    back = gradient_function(gradient)
-    return back(reservoir, seen.batch, seen.states, dE_dH, lookback=task.lookback, washout=task.washout)
+    through_time = exact.through_time if gradient == "exact" else as_printed.through_time
+    return through_time(reservoir, seen.batch, seen.states, dE_dH, lookback=task.lookback, washout=task.washout)

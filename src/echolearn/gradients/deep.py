@@ -63,7 +63,7 @@ def gradients(
 def _through_time(
     weights: Mapping[str, Array], layer: int, seen: Features, d: Array, forward_pairs: int
 ) -> dict[str, Array]:
-    """Turn dE/dh of each step in d into dE/du, and return the derivatives by the logits and angles of a layer."""
+    """Turn dE/dh of each step in d into dE/du, and return those with respect to the logits and angles of a layer."""
     dtype, C = d.dtype, d.shape[1]
     re, im, gain = turns(weights, layer)
     D, carry = np.zeros((3, len(re)), dtype), np.empty(C, dtype)

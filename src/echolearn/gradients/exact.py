@@ -39,7 +39,7 @@ from echolearn.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """Derivatives of E in float64; that by W_rec has one value per non-zero entry, in CSR order. They can be added."""
+    """Derivatives of E in float64, which can be added. That for W_rec has one value per connection, in CSR order."""
 
     W: Array
     W_rec: Array

@@ -54,15 +54,15 @@ class LossAndGradients:
     readout : array of shape (n_units + n_features, n_outputs)
         The minimising U. The rows of the states H come first, then those of the inputs X.
     dE_dW : array of shape (n_features, n_units)
-        The derivative by the input weights.
+        The derivative with respect to the input weights.
     dE_dW_rec : sparse array of shape (n_units, n_units)
-        The derivative by the recurrent weights, on their sparse pattern.
+        The derivative with respect to the recurrent weights, on their sparse pattern.
     dE_dW_fb : array of shape (n_units, n_outputs) or None
-        The derivative by the feedback weights, if there are any.
+        The derivative with respect to the feedback weights, if there are any.
     dE_dbias : array of shape (n_units,) or None
-        The derivative by the bias, if there is one.
+        The derivative with respect to the bias, if there is one.
     dE_dleak : array of shape (n_units,) or None
-        The derivative by the leak of each unit (None with ``gradient="printed"``).
+        The derivative with respect to the leak of each unit (None with ``gradient="printed"``).
     """
 
     loss: float
@@ -125,7 +125,7 @@ def loss_and_gradients(
     Returns
     -------
     LossAndGradients
-        The loss, the readout and the derivatives by each kind of weight.
+        The loss, the readout and the derivatives with respect to each kind of weight.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def loss_and_gradients(
     if not is_number(ridge) or ridge < 0:
         raise ValueError(f"ridge={ridge!r:.80}; expected a number >= 0.")
     check_boolean("direct", direct)
-    precision = check_float_dtype("dtype", dtype)
+    precision = check_float_dtype(dtype)
     sequences = open_sequences(X, n_features=reservoir.n_in)
     check_long_enough(sequences, washout)
     weights = open_weights(sample_weight, sequences, per_step=True)

@@ -19,8 +19,8 @@ class PageHinkley:
     """The test of Page and Hinkley for a lasting change in numbers that are standard normal before it.
 
     The sum of what each number is above `allowance` never falls below 0; an alarm is raised when it passes the
-    threshold. Single high numbers move it little, lasting ones without end. A second sum does the same for numbers
-    below minus the allowance.
+    threshold. Single high numbers hardly move it; a lasting change raises it without bound. A second sum does the same
+    for numbers below minus the allowance.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class PageHinkley:
         How many alarms there may be per step while nothing changes; 1e-5 is one in 100,000 steps. The threshold
         follows from it, for independent numbers.
     two_sided : bool, default=True
-        Whether numbers that have become lower raise an alarm too, as the errors of a sensor that is stuck.
+        Whether numbers that have become lower raise an alarm too, as those of a stuck sensor do.
 
     Notes
     -----

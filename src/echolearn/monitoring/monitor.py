@@ -108,7 +108,7 @@ class Monitor:
     model : ESNForecaster, ESNRegressor, ESNClassifier, Stream or GuardedStream
         What is watched. A fitted estimator is run as a stream that continues its training series; a stream is used as
         it is. A forecaster, or a network whose answer to a frame is the next frame, is watched by ``update(x)``; others
-        by ``update(x, y)``. A classifier without `y` is watched for its doubt.
+        by ``update(x, y)``. A classifier without `y` is watched for its uncertainty.
     level : float, default=1e-4
         The p-value below which a frame is anomalous: the share of false alarms per frame. Below 1 / `window` it relies
         on the fitted tail.
@@ -135,9 +135,9 @@ class Monitor:
     Notes
     -----
     Missing values (NaN) in a frame are filled by the forecast, or by the last known value, unless the estimator has its
-    own way (``missing="carry"``); missing targets are not judged. Of the anomalous errors in the window, as many as
-    chance explains count, but only as larger than the others, not by how much; more of them are left out. So they
-    neither hide the next ones nor make usual errors anomalous.
+    own rule (``missing="carry"``); missing targets are not judged. Of the anomalous errors in the window, only as many
+    are kept as chance explains, and they count as larger than the others, whatever their size. So they neither hide the
+    next ones nor make usual errors anomalous.
 
     References
     ----------

@@ -30,7 +30,6 @@ from echolearn.paper.table1_figures import (
     utterance_sound,
 )
 from echolearn.speech import Corpus, Evaluation
-from echolearn.speech._audio import RATE_HZ
 from echolearn.speech._phone_set import SILENCES, split_state
 from echolearn.speech._scoring import Pair
 from echolearn.speech.recognition._phone_models import phone_segments
@@ -284,7 +283,7 @@ def _utterances(corpus: Corpus, task: PhoneScoring, best: ReportedSystem) -> lis
         )
         if samples is not None and not short:
             caption += f" It is longer than {MAX_SHOWN_SECONDS:g} s, so its sound is not in this page."
-        sound = audio_block(samples, RATE_HZ) if samples is not None and short else ""
+        sound = audio_block(samples) if samples is not None and short else ""
         below = sound + alignment_block(best.evaluation.alignments[name])
         svg = decoded_utterance(shown, f"utterance{number}")
         figures.append(Figure(f"Utterance: {what}", caption, svg, wide=True, pixels=shown.pixels, below=below))

@@ -25,6 +25,7 @@ from echolearn.paper.table1_report import (
     page_head,
     percent,
 )
+from echolearn.speech._audio import RATE_HZ
 from echolearn.validation import Array
 
 SCHEMA = 1  # raised when a key of phones.json changes its meaning
@@ -250,11 +251,11 @@ def _weight_table(table: PhoneTable) -> str:
     return table_block(["system", *(name.replace("_", " ") for name in names), *head], rows)
 
 
-def audio_block(samples: Array, rate: int) -> str:
-    """Return a player with the sound inside; samples on the 16-bit scale."""
+def audio_block(samples: Array) -> str:
+    """Return a player with the sound inside; samples at 16 kHz on the 16-bit scale."""
     content = io.BytesIO()
     with wave.open(content, "wb") as file:
-        file.setparams((1, 2, rate, 0, "NONE", ""))
+        file.setparams((1, 2, RATE_HZ, 0, "NONE", ""))
         file.writeframes(np.clip(np.round(samples), -(2**15), 2**15 - 1).astype("<i2").tobytes())
     encoded = base64.b64encode(content.getvalue()).decode("ascii")
     return f'<audio controls preload="none" src="data:audio/wav;base64,{encoded}"></audio>'

@@ -177,18 +177,16 @@ def choose_ridge(
     return float(path[best]), np.asarray(scores)
 
 
-def choose_ridge_by_folds(
-    parts: Sequence[Statistics], path: Sequence[float] | Array, *, intercept: bool
-) -> tuple[float, Array]:
-    """Return the best mu of `path` by the squared errors of each part at the U of the others, and all scores."""
+def choose_ridge_by_folds(parts: Sequence[Statistics], path: Sequence[float] | Array) -> float:
+    """Return the best mu of `path` by the squared errors of each part at the U of the others, with an intercept."""
     total = Statistics.zeros(*parts[0].Q.shape)
     for part in parts:
         total += part
     scores = np.zeros(len(path))
     for part in parts:
         others = Statistics(total.G - part.G, total.Q - part.Q, total.tt - part.tt, total.n - part.n)
-        scores += choose_ridge(others, path, intercept=intercept, held_out=part)[1] * (part.n / total.n)
-    return float(path[int(np.argmin(scores))]), scores
+        scores += choose_ridge(others, path, intercept=True, held_out=part)[1] * (part.n / total.n)
+    return float(path[int(np.argmin(scores))])
 
 
 def gram_eigenvalues(s: Statistics) -> Array:

@@ -12,7 +12,7 @@ and two or three passes over the data achieve what takes dozens without precondi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -32,7 +32,6 @@ from echolearn.sequences.dataset import Dataset
 from echolearn.validation import Array
 
 DescentState = tuple[Array, Array, int]  # V, its velocity, and the number of steps taken
-Advance = Callable[[DescentState, Iterable[Rows]], DescentState]
 
 # Penalties to choose from, strongest first, in units of the mean variance of the columns of H_c divided by the number
 # of frames: a penalty of c weighs as much as c frames.

@@ -47,7 +47,7 @@ def register(name: str, function: Function, derivative: Function, *, replace: bo
     name : str
         The name, which must not be that of a built-in activation.
     function : callable
-        From an array z to an array f(z) of the same shape; functions compiled by numba are welcome.
+        From an array z to an array f(z) of the same shape; it may be compiled by numba.
     derivative : callable
         From an array z to f'(z). It is compared with differences of f at a few places.
     replace : bool, default False

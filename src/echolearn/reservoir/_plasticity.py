@@ -163,7 +163,7 @@ def synaptic_plasticity(
     Returns
     -------
     Reservoir
-        A reservoir with the same connections. Its spectral radius is another one.
+        A reservoir with the same connections. Its spectral radius changes.
 
     Raises
     ------

@@ -162,7 +162,7 @@ class TableForm:
         """Return the targets of each sequence: given per row of the table, or per sequence in order or by id."""
         n = len(self.rows)
         if isinstance(y, Mapping):
-            return y if self.ids is None else by_key(y, list(self.ids), "y")
+            return y if self.ids is None else by_key(y, list(self.ids))
         if _length(y) != self.total or self.total == n:
             if self.ids is not None:
                 check_ids(y, list(self.ids))
@@ -198,7 +198,7 @@ class RowForm:
     def targets(self, y: object) -> object:
         """Return the targets in the order of the rows."""
         if isinstance(y, Mapping):
-            return by_key(y, list(self.index), "y")
+            return by_key(y, list(self.index))
         check_ids(y, list(self.index))
         return aligned(y, self.index)
 
@@ -258,14 +258,14 @@ class DictForm:
             check_ids(y, self.keys)
             if len(series) == len(self.keys) and all(key in series.index for key in self.keys):
                 return series.reindex(self.keys).to_numpy()
-        listed = by_key(y, self.keys, "y") if isinstance(y, Mapping) else y
+        listed = by_key(y, self.keys) if isinstance(y, Mapping) else y
         return listed if self.inside is None else self.inside.targets(listed)
 
 
-def by_key(given: Mapping[Hashable, object], keys: list[Hashable], name: str) -> list[object]:
+def by_key(given: Mapping[Hashable, object], keys: list[Hashable]) -> list[object]:
     """Return the values of a dictionary in the order of keys, which must be its own."""
     if set(given) != set(keys):
-        raise ValueError(f"{name} has other keys than X.{_unmatched(list(given), keys, 'X')} Give the same.")
+        raise ValueError(f"y has other keys than X.{_unmatched(list(given), keys, 'X')} Give the same.")
     return [given[key] for key in keys]
 
 

@@ -96,7 +96,7 @@ def _layout_of_cases(X: Sequence[Array], y: object, series: bool) -> str:
         turned = all(n == shape[1] for n, shape in zip(steps, shapes, strict=True))
         last = turned and len({shape[0] for shape in shapes}) == 1  # of a channel each
         if first and last and shapes[0][0] > 1:
-            _announce(f"X has sequences of shape {shapes[0]}", "time_first", "channels_first")
+            _warn_of_two_readings(shapes[0])
         # a row of values or labels per sequence may be as long as it has features
         if first or (last and _may_be_rows(y) and shapes[0][1] < shapes[0][0]):
             return "time_first"
@@ -184,14 +184,13 @@ MEANING = {
 }
 
 
-def _announce(what: str, taken: str, other: str) -> str:
-    """Warn that one of two readings was taken, and return it."""
+def _warn_of_two_readings(shape: tuple[int, ...]) -> None:
+    """Warn that time_first was taken where channels_first is possible, too."""
     warn_user(
-        f"{what}, which was taken as {MEANING[taken]}. Set layout={taken!r} to say so, or layout={other!r} if it is "
-        f"{MEANING[other]}.",
+        f"X has sequences of shape {shape}, which was taken as {MEANING['time_first']}. Set layout='time_first' to "
+        f"confirm it, or layout='channels_first' if it is {MEANING['channels_first']}.",
         LayoutWarning,
     )
-    return taken
 
 
 # ---------------- Padding

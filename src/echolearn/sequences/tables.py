@@ -171,7 +171,7 @@ def _one(X: pd.DataFrame) -> Unpacked:
     irregular = ""
     if dates and len(X):
         ranks, gaps = _ranks(X.index)
-        order = _in_time(np.zeros(len(X), int), ranks, "X")
+        order = _in_time(np.zeros(len(X), int), ranks)
         irregular = _irregular([gaps[ranks[order]]])
     elif _kind(X.index) == "number" and X.index.is_unique and not X.index.is_monotonic_increasing:
         warn_user(
@@ -206,7 +206,7 @@ def _long(X: pd.DataFrame, name: object, time: object, index: pd.Index | None) -
         _, first, inverse = np.unique(np.asarray(X[name]), return_index=True, return_inverse=True)
         codes = np.argsort(np.argsort(first))[inverse]
         _, ranks = np.unique(np.asarray(X[time]), return_inverse=True)
-        rows = _rows(codes, _in_time(codes, ranks, "X"))
+        rows = _rows(codes, _in_time(codes, ranks))
         features = [column for column in X.columns if column not in (name, time)]
         check_feature_columns(X[features], grouped=True)
         values = np.asarray(X[features].to_numpy())
@@ -225,7 +225,7 @@ def _grouped(X: pd.DataFrame, codes: Array, ids: pd.Index, times: pd.Index, inde
         rows, irregular = _rows(codes, np.argsort(codes, kind="stable")), ""
     else:
         ranks, gaps = _ranks(times)
-        rows = _rows(codes, _in_time(codes, ranks, "X"))
+        rows = _rows(codes, _in_time(codes, ranks))
         irregular = _irregular([gaps[ranks[r]] for r in rows])
     values, ids = table_values(X), ids.set_names(X.index.names[:-1])
     return Unpacked([values[r] for r in rows], TableForm(rows, index, ids), X, timed=True, irregular=irregular)
@@ -259,19 +259,18 @@ def _ranks(times: pd.Index) -> tuple[Array, Array]:
         return ranks, np.arange(len(unique), dtype=float)
 
 
-def _in_time(codes: Array, ranks: Array, name: str) -> Array:
-    """Return the positions of all rows, sequence after sequence in the order of time; say if that changes anything."""
+def _in_time(codes: Array, ranks: Array) -> Array:
+    """Return the positions of all rows, sequence after sequence in the order of time; warn if it is another one."""
     order = np.lexsort((ranks, codes))
     same = (np.diff(codes[order]) == 0) & (np.diff(ranks[order]) == 0)
     if same.any():
         raise ValueError(
-            f"{name} has two rows for one time of a sequence, row {order[:-1][same][0]} and row {order[1:][same][0]}; "
+            f"X has two rows for one time of a sequence, row {order[:-1][same][0]} and row {order[1:][same][0]}; "
             "expected one. Average them (X.groupby(level=X.index.names).mean()), or name the sequences apart."
         )
     if not np.array_equal(order, np.argsort(codes, kind="stable")):
         warn_user(
-            f"the rows of {name} are not in the order of time; they were sorted. Answers come in the order of "
-            f"{name}'s rows.",
+            "the rows of X are not in the order of time; they were sorted. Answers come in the order of X's rows.",
             InputWarning,
         )
     return order

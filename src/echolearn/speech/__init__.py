@@ -54,13 +54,7 @@ __getattr__, __dir__ = names_at_first_use(
     {
         "_alignment": ("align", "boundary_errors"),
         "_audio": ("read_audio", "read_channels"),
-        "_augmentation": (
-            "speaker_maps",
-            "time_masks",
-            "usual_deviations",
-            "vocal_tract_warps",
-            "warp_matrix",
-        ),
+        "_augmentation": ("speaker_maps", "time_masks", "usual_deviations", "vocal_tract_warps", "warp_matrix"),
         "_corpus": ("Corpus", "open_corpus"),
         "_features": ("mfcc", "normalised", "with_context", "with_differences"),
         "_labels": ("Segment", "read_labels", "read_mlf", "read_phn", "write_mlf"),

@@ -190,7 +190,7 @@ def open_corpus(
     """Open a corpus with its features and one state label per frame (docs/howto/speech.md).
 
     Features and labels are computed by the first call and kept in the cache. Later calls with the same files and
-    settings read them from there. A CorpusError has all problems of the corpus; no file is left out silently.
+    settings read them from there. A CorpusError lists all problems of the corpus; no file is left out silently.
 
     Parameters
     ----------

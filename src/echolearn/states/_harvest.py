@@ -70,7 +70,7 @@ def harvest(
     >>> harvest(reservoir, np.zeros((10, 2))).shape
     (10, 50)
     """
-    precision, sequences = check_float_dtype("dtype", dtype), open_sequences(X, n_features=reservoir.n_in)
+    precision, sequences = check_float_dtype(dtype), open_sequences(X, n_features=reservoir.n_in)
     targets = None if T is None else open_values(T, sequences, per_step=True)
     out: list[Array] = [sequences.X[0]] * len(sequences.X)
     lengths = sequences.lengths

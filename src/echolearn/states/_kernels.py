@@ -165,15 +165,7 @@ def backward_many(
     return sums[0], sums[1].reshape(N, L).sum(axis=1)
 
 
-def summarize(
-    units: Units,
-    X: Array,
-    *,
-    lengths: Array,
-    washout: int,
-    slope: float,
-    offsets: Array,
-) -> list[Array]:
+def summarize(units: Units, X: Array, *, lengths: Array, washout: int, slope: float, offsets: Array) -> list[Array]:
     """Run up to L sequences from states of 0, in descending order of their lengths, and return their statistics.
 
     units: of tanh. X (rows, n, L): what the units see; step t

@@ -151,7 +151,7 @@ def scan_back(
     """Turn dE/dh of each step in d (K, H) into dE/du: the same scan in the other direction (see gradients.deep).
 
     Adds to D (3, m) the sums over all steps of <delta, h>, <delta, h_before> and <delta, J h_before>, where J turns by
-    a right angle: the derivatives by a and theta are combinations of them. carry (H,): work space.
+    a right angle: those with respect to a and theta are combinations of them. carry (H,): work space.
     """
     m = re.shape[0]
     for s in range(bounds.shape[0] - 1):

@@ -54,7 +54,7 @@ class Ring:
         return seen[:, first : first + self.size].reshape(-1, len(self.columns) * self.size)
 
     def back(self, dE_dseen: Array) -> Array:
-        """Return derivatives by points from those by what blocks see of them: the transpose of `seen`."""
+        """Return dE/dY of the points from that of what blocks see of them: the transpose of `seen`."""
         blocks, width = self.columns.shape
         total = np.zeros((len(dE_dseen) // blocks, blocks * self.size))
         for i, column in enumerate(self.columns.T):  # no point twice

@@ -116,7 +116,7 @@ class Stream:
         for name, value in (("direct", direct), ("intercept", intercept), ("softmax", softmax)):
             check_boolean(name, value)
         check_integer("washout", washout, 0)
-        check_float_dtype("dtype", dtype)
+        check_float_dtype(dtype)
         self._U = finite_array("U", U)
         M = reservoir.N + direct * reservoir.n_in + 1
         if self._U.ndim != 2 or len(self._U) != M:
@@ -328,7 +328,7 @@ class Stream:
     def _correct(self, x: Array, target: Array) -> None:
         assert self._online is not None
         phi = self._regressors(x).astype(np.float64)
-        # y holds the newest probabilities: less the target, they are the gradient of the cross entropy by the logits
+        # y holds the newest probabilities: less the target, they are the gradient with respect to the logits
         E = (self._y if self._softmax else phi @ self._U) - target
         P, U = self._online.step(self._P, self._U, phi, E)
         if not np.isfinite(U).all():

@@ -189,11 +189,6 @@ def orthogonalized(matrices: Weights) -> Weights:
     return {name: found[name] for name in matrices}
 
 
-def make_optimizer(name: str, momentum: str) -> Optimizer:
-    """Return the optimizer of this name, "adam" or "fista"; momentum: that of FISTA."""
-    return Adam() if name == "adam" else Fista(momentum)
-
-
 def default_step_size(optimizer: str, hidden_units: int) -> float:
     """Return the paper's 0.07 for FISTA; for Adam 0.01, and less for more than 300 hidden units."""
     return 0.07 if optimizer == "fista" else min(0.01, 0.01 * (300 / hidden_units) ** 0.5)

@@ -168,7 +168,7 @@ def backtest(
         The coverages of the intervals that are scored, if the model has the method `forecast_interval`.
     refit_every : int, default=1
         The number of origins after which the model is fitted anew. At the origins between, it only takes in the values
-        since the last one (`update`): faster, and how a model is used that is fitted now and then.
+        since the last one (`update`): faster, and the way in which a model is used that is fitted only now and then.
 
     Returns
     -------

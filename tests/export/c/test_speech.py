@@ -124,7 +124,7 @@ def listener(folder, recogniser, *flags, compiler="gcc"):
     return compiled(headers, EXAMPLE.read_text(), folder, *(flags or SANITIZED), compiler=compiler)
 
 
-def heard(program, *words, samples=b""):
+def recognised(program, *words, samples=b""):
     return subprocess.run([str(program), *map(str, words)], input=samples, capture_output=True)
 
 
@@ -138,13 +138,13 @@ def test_the_example_that_listens(tmp_path, normalise, deep):
     program = listener(tmp_path, recogniser)
     samples = np.round(toyspeech.speech()[0][1]).astype(np.int16)
     file = recorded(tmp_path / "speech.wav", samples)
-    done = heard(program, file)
+    done = recognised(program, file)
     lines = [line.split() for line in done.stdout.decode().splitlines()]
     expected = recogniser.model.predict_proba(recogniser.features.of_samples(samples.astype(np.float32)))
     assert [line[0] for line in lines] == [f"{t / 100:.2f}" for t in range(len(expected))]
     assert [line[1] for line in lines] == [recogniser.phones.states[k] for k in expected.argmax(axis=1)]
     np.testing.assert_allclose([float(line[2]) for line in lines], expected.max(axis=1), atol=5e-4)
-    live = heard(program, "-", samples=samples.tobytes())
+    live = recognised(program, "-", samples=samples.tobytes())
     if normalise == "running":
         assert live.stdout == done.stdout
     else:
@@ -165,7 +165,7 @@ def test_the_example_says_what_is_wrong_with_a_file(tmp_path):
         ([tmp_path / "nothing.wav"], "expected a WAV file, or - for samples from standard input"),
         ([], "expected a WAV file, or - for samples from standard input"),
     ):
-        done = heard(program, *words)
+        done = recognised(program, *words)
         assert done.returncode in (1, 2)
         assert message in done.stderr.decode()
 

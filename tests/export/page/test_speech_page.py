@@ -24,7 +24,7 @@ from speechfiles import write_riff
 
 TOKENS = """level => echolearn.speech.view.listeners.map(
     listener => listener.tokens(level).map(token => [token.name, token.start, token.end]))"""
-HEARD = "document.getElementById('view').dataset.heard"
+RECORDING = "document.getElementById('view').dataset.recording"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def bare(chromium, folder):
 def hear(tab, name, content):
     """Give a recording to the page and wait until it is recognised or refused."""
     tab.set_input_files("input[type=file]", {"name": name, "mimeType": "audio/wav", "buffer": content})
-    wait(tab, f"{HEARD} === 'done' || {HEARD} === 'problem'")
+    wait(tab, f"{RECORDING} === 'done' || {RECORDING} === 'problem'")
 
 
 def tokens(tab, level="phones"):
@@ -252,7 +252,7 @@ def test_a_recording_gives_what_the_command_gives(opened, folder):
     assert tokens(tab, "words") == [expected["words"]]
     assert len(expected["words"]) > 5
     words = " ".join(name for name, _, _ in expected["words"])
-    assert tab.inner_text(".heard").split() == words.split()
+    assert tab.inner_text(".transcript").split() == words.split()
     tab.click("summary")
     tab.locator(".tokens.words button").first.wait_for()  # they are listed when it opens
     listed = tab.locator(".tokens.words button").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
@@ -284,20 +284,20 @@ def test_other_forms_of_recordings(opened, folder, spoken, form):
 
 
 def test_what_the_microphone_gave_is_recognised_as_in_python(opened, folder):
-    """The device loops and the browser resamples, so that Python is given the samples that the page has heard."""
+    """The device loops and the browser resamples, so that Python is given the samples that the page has recorded."""
     tab = opened()
     tab.click("text=Start the microphone")
     wait(tab, "echolearn.speech.view.scene.recording?.seconds > 3.2")
     assert tab.inner_text(".status") == "Listening."
     tab.click("text=Stop")
-    wait(tab, f"{HEARD} === 'done'")
+    wait(tab, f"{RECORDING} === 'done'")
     samples = np.array(tab.evaluate("Array.from(echolearn.speech.view.scene.recording.samples())"), np.float32)
     own = toyspeech.recognizer()
     expected = own.recognize(samples, pause=0.5, rate=toyspeech.RATE)
     assert tokens(tab, "phones") == [frames(expected.phones)]
     assert tokens(tab, "words") == [frames(expected.words)]
-    said = recognised(folder / "toy.safetensors", folder / "spoken.wav")["words"]
-    assert {name for name, _, _ in tokens(tab, "words")[0]} <= {name for name, _, _ in said}
+    spoken = recognised(folder / "toy.safetensors", folder / "spoken.wav")["words"]
+    assert {name for name, _, _ in tokens(tab, "words")[0]} <= {name for name, _, _ in spoken}
     assert len(tokens(tab, "words")[0]) >= 2
     tab.click("text=Start the microphone")  # and once more, from the beginning
     wait(tab, "echolearn.speech.view.microphone && echolearn.speech.view.scene.recording.seconds < 2")
@@ -396,9 +396,9 @@ SAID = """async ([packed, live, size]) => {
 @pytest.mark.parametrize(("live", "size"), [(False, 10**9), (True, 3_000), (True, 777)])
 def test_sound_gives_the_phones_and_words_of_python(node, folder, spoken, deep, live, size):
     """In Node: from samples, in pieces, to tokens; live: as of a stream, whose tokens are final after pauses."""
-    own, page = toyspeech.recognizer(deep=deep), folder / "said.html"
-    own.save(folder / "said.safetensors")
-    page.write_text(build_page(open_models(folder / "said.safetensors")), encoding="utf-8")
+    own, page = toyspeech.recognizer(deep=deep), folder / "page.html"
+    own.save(folder / "page.safetensors")
+    page.write_text(build_page(open_models(folder / "page.safetensors")), encoding="utf-8")
     node.goto(page.as_uri())
     phones, words = node.evaluate(SAID, [pack_array(spoken, "f4"), live, size])
     expected = own.recognize(spoken, rate=toyspeech.RATE, pause=0.5 if live else None)
@@ -420,7 +420,7 @@ LISTENED = """async (packed) => {
 
 @pytest.mark.parametrize("name", ["both directions", "deep"])
 def test_a_listener_keeps_states_and_posteriors(node, wholes, folder, name):
-    """In Node, which hears nothing: rows of features in; states as bytes, the fastest units first."""
+    """In Node, which has no microphone: rows of features in; states as bytes, the fastest units first."""
     model, page = wholes[name].model, folder / f"{name}.html"
     page.write_text(build_page(open_models(folder / f"{name}.safetensors")), encoding="utf-8")
     node.goto(page.as_uri())
@@ -465,10 +465,10 @@ def test_two_networks_side_by_side(opened, wholes, folder):
 
 def test_the_page_opens_with_its_example(opened, folder):
     tab = opened(example=folder / "spoken.wav")
-    wait(tab, f"{HEARD} === 'done'")
+    wait(tab, f"{RECORDING} === 'done'")
     assert tokens(tab) == [recognised(folder / "toy.safetensors", folder / "spoken.wav")["phones"]]
     tab.click("text=The example")
-    wait(tab, f"{HEARD} === 'done'")
+    wait(tab, f"{RECORDING} === 'done'")
 
 
 def test_a_click_plays_a_phone_and_shows_what_the_network_thought(opened, spoken):
@@ -504,13 +504,18 @@ def test_the_keyboard_does_everything(opened, spoken):
     tab = opened()
     hear(tab, "spoken.wav", riff(spoken))
     found = toyspeech.recognizer().recognize(spoken, rate=toyspeech.RATE)
-    said = [token for token in found.words if token.name != "sil"]
+    spoken = [token for token in found.words if token.name != "sil"]
     chosen = "(({name, start, end}) => [name, start, end])(echolearn.speech.view.scene.selection)"
     tab.focus("canvas.score")
-    for key, expected in (("ArrowRight", said[0]), ("ArrowRight", said[1]), ("ArrowLeft", said[0]), ("End", said[-1])):
+    for key, expected in (
+        ("ArrowRight", spoken[0]),
+        ("ArrowRight", spoken[1]),
+        ("ArrowLeft", spoken[0]),
+        ("End", spoken[-1]),
+    ):
         tab.keyboard.press(key)
         assert tuple(tab.evaluate(chosen)) == expected[:3]
-    wait(tab, f"document.querySelector('.quiet[aria-live]').textContent.startsWith('{said[-1].name}, ')")
+    wait(tab, f"document.querySelector('.quiet[aria-live]').textContent.startsWith('{spoken[-1].name}, ')")
     tab.keyboard.press("Home")
     tab.keyboard.press("ArrowUp")
     first = next(token for token in found.phones if token.name != "sil")
@@ -540,7 +545,7 @@ def test_a_dropped_recording_is_recognised_and_played(opened, spoken):
     tab = opened()
     content = np.frombuffer(riff(spoken[:40_000]), np.uint8)
     tab.evaluate(DROP, ["dropped.wav", pack_array(content, "u1")])
-    wait(tab, f"{HEARD} === 'done'")
+    wait(tab, f"{RECORDING} === 'done'")
     assert tokens(tab) == [frames(toyspeech.recognizer().recognize(spoken[:40_000], rate=toyspeech.RATE).phones)]
     assert tab.inner_text(".status") == "dropped.wav: 2.50 s."
     tab.click("text=Play all")
@@ -571,15 +576,15 @@ def test_names_for_screen_readers(opened, spoken):
     for name in ("Start the microphone", "Choose a recording", "Play all", "Zoom in", "Zoom out"):
         assert tab.get_by_role("button", name=name).count() == 1
     label = tab.locator("canvas.score").get_attribute("aria-label")
-    assert label.startswith("What toy.safetensors hears")
-    for heading in ("Listen", "What it hears", "What the network thought"):
+    assert label.startswith("What toy.safetensors recognises")
+    for heading in ("Listen", "What it recognises", "What the network thought"):
         assert tab.get_by_role("region", name=heading).count() == 1
-    said = [
+    spoken = [
         token.name
         for token in toyspeech.recognizer().recognize(spoken[:40_000], rate=toyspeech.RATE).words
         if token.name != "sil"
     ]
-    wait(tab, f"document.querySelector('.quiet[aria-live]').textContent === {json.dumps(' '.join(said))}")
+    wait(tab, f"document.querySelector('.quiet[aria-live]').textContent === {json.dumps(' '.join(spoken))}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -610,7 +615,7 @@ def test_no_name_is_read_as_html_and_no_request_leaves(opened, folder, chromium)
     tab.click("summary")
     tab.focus("canvas.score")
     tab.keyboard.press("ArrowRight")
-    assert evil in tab.inner_text(".heard")
+    assert evil in tab.inner_text(".transcript")
     assert tab.locator("img").count() == 0
     assert [url for url in requests if not url.startswith(("blob:", "data:"))] == []
     assert dialogs == []

@@ -75,7 +75,7 @@ def test_a_classifier_shows_the_answers_of_predict(show):
     P = esn.predict_proba(exported.X[0])[2]
     best = f"{esn.classes_[P.argmax()]} ({round(100 * P.max())} %)"
     assert tab.get_by_text(re.compile(r"^Step 2: .* → ")).first.inner_text().endswith(best)
-    assert tab.locator("#said").get_attribute("aria-live") == "polite"
+    assert tab.locator("#announcement").get_attribute("aria-live") == "polite"
 
 
 def test_true_answers_are_counted(show):
@@ -215,7 +215,7 @@ def test_a_forecaster_continues_what_is_drawn(show):
     picture.focus()
     for key in ("ArrowLeft", "Shift+ArrowUp", "ArrowUp"):
         tab.keyboard.press(key)
-    until(tab, "document.querySelector('#said').textContent.startsWith('Step 148')")
+    until(tab, "document.querySelector('#announcement').textContent.startsWith('Step 148')")
     tab.get_by_role("button", name="Start").click()
     until(tab, "parseInt(document.querySelector('#forecast-status').textContent.slice(5)) > 210")
     tab.get_by_role("button", name="Stop").click()

@@ -61,8 +61,8 @@ class DataFolder:
 def read_data_folder(path: str | Path) -> DataFolder:
     """Read a data folder of Kaldi.
 
-    A CorpusError has all problems: lines that cannot be read, names that occur twice, utterances that one table has and
-    another lacks, audio files that do not exist, commands in place of files.
+    A CorpusError lists all problems: lines that cannot be read, names that occur twice, utterances that one table has
+    and another lacks, audio files that do not exist, commands in place of files.
 
     Parameters
     ----------

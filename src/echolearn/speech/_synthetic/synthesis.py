@@ -194,7 +194,7 @@ def run_job(job: SynthesisJob) -> None:
         frames = done[speaker.part] - before
         report = SpeakerReport(speaker=speaker.name, frames=frames, utterances=count, sha256=digest.hexdigest())
         print(json.dumps(report), flush=True)
-    if job.lexicon:  # last, because what espeak-ng says depends on what it did before
+    if job.lexicon:  # last, because what espeak-ng speaks depends on what it did before
         write_lexicon(Path(job.root) / LEXICON, espeak, [speaker.voice for speaker in job.speakers])
 
 
@@ -279,7 +279,7 @@ def _noise(count: int, speech: float, rng: np.random.Generator) -> NDArray[np.fl
 
 
 def write_lexicon(path: Path, espeak: Espeak, voices: list[Voice]) -> None:
-    """Write the pronunciations of all words, each said by a voice of each language, alone and between others."""
+    """Write the pronunciations of all words, each spoken by a voice of each language, alone and between others."""
     pronunciations: dict[str, dict[tuple[str, ...], None]] = {word: {} for word in every_word()}
     for voice in {voice.language: voice for voice in voices}.values():
         espeak.use(voice)

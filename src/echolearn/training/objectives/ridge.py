@@ -25,15 +25,7 @@ from echolearn.sequences.batch import group_sequences, split_minibatch
 from echolearn.sequences.dataset import Dataset
 from echolearn.states.run import run
 from echolearn.training.loop import Pause
-from echolearn.training.optimizers import (
-    Adam,
-    Fista,
-    LearnedWeights,
-    clip_gradients,
-    finite_norms,
-    make_optimizer,
-    weights_under,
-)
+from echolearn.training.optimizers import Adam, Fista, LearnedWeights, clip_gradients, finite_norms, weights_under
 from echolearn.validation import Array
 
 STEP_FALL_SHARE = 0.95  # share by which the step size falls from the first mini-batch to the last
@@ -98,7 +90,7 @@ class RidgeObjective:
 
     def _start(self, reservoir: Reservoir) -> None:
         """Begin with the weights of a reservoir and an optimizer without memory."""
-        optimizer = make_optimizer(self.plan.optimizer, self.plan.momentum)
+        optimizer = Adam() if self.plan.optimizer == "adam" else Fista(self.plan.momentum)
         self.learned = LearnedWeights(reservoir, self.plan.learn, self.plan.learn_leak, optimizer)
         self.norms: dict[str, float] = {}
 

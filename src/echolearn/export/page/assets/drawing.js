@@ -22,11 +22,11 @@
   function canvas({ height, label, focusable = false, tall = null }) {
     const element = make("canvas", { role: focusable ? "application" : "img", "aria-label": label, tabindex: focusable ? "0" : null });
     const self = { element, context: element.getContext("2d"), width: 0, height, draw: null };
-    let asked = false;
+    let scheduled = false;
     self.redraw = () => {
-      if (asked) return;
-      asked = true;
-      requestAnimationFrame(() => { asked = false; self.now(); });
+      if (scheduled) return;
+      scheduled = true;
+      requestAnimationFrame(() => { scheduled = false; self.now(); });
     };
     self.now = () => {
       const ratio = Math.min(devicePixelRatio || 1, 2), width = element.clientWidth;
@@ -58,7 +58,7 @@
     return out;
   }
 
-  // Zero has the colour of the paper, so that what is silent recedes in both themes; both ends are told apart by
+  // Zero has the colour of the paper, so that what is silent recedes in both themes; both ends differ in
   // lightness from it and by hue (blue, orange) from each other, also by readers who do not tell red from green.
   const MAPS = {
     diverging: [

@@ -256,7 +256,7 @@
     const warn = ui.message(box);
     box.append(make("div", { class: "row end" }, pick.root, go, button("Reset", reset)), canvas.element,
       beside ? drawing.legend(models.map((m, i) => [m.name, i])) : "", status, pasted(model, view));
-    view.say = ui.said(root, { id: "said" });
+    view.say = ui.announcer(root, { id: "announcement" });
     view.listeners.push((why) => { go.textContent = "Start"; if (why) { warn(why, "error"); view.say(why); } });
     view.tell = () => {
       const parts = view.loops.map((loop, i) => {

@@ -2,7 +2,7 @@
 
    echolearn.ui.make("button", {class: "main", onclick: f, "aria-label": "..."}, child, "text", ...) -> element
    echolearn.ui.card(title, note, ...children) -> section          echolearn.ui.slider({...}) -> {root, input, set}
-   echolearn.ui.said(root) -> f(text): what a screen reader is told, at most once a second
+   echolearn.ui.announcer(root) -> f(text): what a screen reader reads aloud, at most once a second
    echolearn.ui.onTheme(f): called when colours change             echolearn.ui.number(x) -> "0.00123" */
 "use strict";
 (() => {
@@ -58,7 +58,7 @@
   }
 
   /** A text for screen readers alone, which changes at most once a second. */
-  function said(root, properties = {}) {
+  function announcer(root, properties = {}) {
     const element = make("p", { class: "quiet", "aria-live": "polite", ...properties });
     root.append(element);
     let waiting = null, last = -Infinity;
@@ -112,7 +112,7 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tellTheme);
 
   globalThis.echolearn.ui = {
-    make, card, button, select, slider, said, message, number, percent, unique, isDark, themeButton,
+    make, card, button, select, slider, announcer, message, number, percent, unique, isDark, themeButton,
     onTheme(listener) { themes.add(listener); },
     /** The names of the classes or outputs of a model. */
     outputNames: (model) => Array.from({ length: model.outputs }, (_, k) => model.classes[k] ?? (model.outputs === 1 ? "value" : `value ${k + 1}`)),

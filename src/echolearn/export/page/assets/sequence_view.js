@@ -24,7 +24,7 @@
     return `${names[k]} (${percent(answers[at + k])})`;
   }
 
-  /** Return the share of rows in which answers are the true ones, or null where that cannot be said. */
+  /** Return the share of rows in which answers are the true ones, or null where that is unknown. */
   function agreement(model, names, answers, truth) {
     if (!truth || !["softmax", "nearest"].includes(model.kind)) return null;
     const rows = model.perStep ? truth.length : 1;
@@ -188,15 +188,15 @@
     const inputCard = card("Inputs", features.length > 8 ? "Every row is one input, in standard deviations from its mean." : null, inputs.element,
       features.length > 8 ? null : drawing.legend(features.map((name, k) => [name, k])));
     const answers = models.map((m) => answerCard(m, names, shared, beside)), units = models.map((m) => unitCard(m, shared, beside));
-    const effects = effectCard(models, features, shared), say = ui.said(root, { id: "said" });
+    const effects = effectCard(models, features, shared), say = ui.announcer(root, { id: "announcement" });
     const versus = beside ? make("p", { class: "message" }) : null;
 
     shared.move = (to) => {
       if (!now) return;
       shared.at = Math.max(0, Math.min(now.steps - 1, to));
       const frame = features.slice(0, 4).map((name, k) => `${name} ${number(now.X[shared.at * features.length + k])}`).join(", ");
-      const said = models.map((m, i) => (m.perStep ? `${beside ? `${m.name}: ` : ""}${inWords(m, names, now.results[i].answers, shared.at)}` : "")).filter(Boolean).join("; ");
-      status.textContent = `Step ${shared.at}: ${[frame + (features.length > 4 ? " …" : ""), said].filter(Boolean).join(" → ")}`;
+      const answers = models.map((m, i) => (m.perStep ? `${beside ? `${m.name}: ` : ""}${inWords(m, names, now.results[i].answers, shared.at)}` : "")).filter(Boolean).join("; ");
+      status.textContent = `Step ${shared.at}: ${[frame + (features.length > 4 ? " …" : ""), answers].filter(Boolean).join(" → ")}`;
       say(status.textContent);
       shared.canvases.forEach((canvas) => canvas.redraw());
     };

@@ -218,7 +218,7 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
       this.pause = pause;
       this.silentStates = new Set(silentStates);
       this.root = -1;
-      this.said = 0; // the end of the last spoken token that is final
+      this.lastSpoken = 0; // the end of the last spoken token that is final
       this.paused = 0; // the end of the last spoken token that a pause was found after
     }
 
@@ -262,7 +262,7 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
       while (own >= 0 && !(s.records[3 * own + TOKEN] >= 0 && s.graph.spoken[s.records[3 * own + TOKEN]])) {
         own = s.records[3 * own + BEFORE];
       }
-      const end = own >= 0 ? s.records[3 * own + END] : this.said;
+      const end = own >= 0 ? s.records[3 * own + END] : this.lastSpoken;
       if (end === this.paused || s.frame - end < this.pause) return false;
       this.paused = end;
       if (own >= 0) this.giveUpOthers(own);
@@ -288,7 +288,7 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
       const s = this.search;
       const common = this.commonRecord();
       const tokens = common > this.root ? s.tokensOf(common) : [];
-      for (const token of tokens) if (token.spoken) this.said = Math.max(this.said, token.end);
+      for (const token of tokens) if (token.spoken) this.lastSpoken = Math.max(this.lastSpoken, token.end);
       if (common > this.root || s.count > SPARE) {
         this.trim(common);
         this.root = Math.min(common, 0);
@@ -402,7 +402,7 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
       return new Search(this.graph, this.weights.language_weight, beam);
     }
 
-    // A search that has taken no frame yet; pause: frames of silence after which what was said is final, or null.
+    // A search that has taken no frame yet; pause: frames of silence after which what was spoken is final, or null.
     stream(pause = null) {
       return new CommittingSearch(this.search(), this.silentStates, pause);
     }

@@ -83,7 +83,7 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
       return new Listener(model, ...decoders);
     }
 
-    /** Begin anew. live: what was said before a pause is final at once; otherwise the whole recording decides. */
+    /** Begin anew. live: what was spoken before a pause is final at once; otherwise the whole recording decides. */
     start({ live }) {
       const { payload, model, phoneDecoder, wordDecoder } = this, pause = live ? payload.pause : null;
       this.live = live;
@@ -105,7 +105,7 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
       return this.probabilities.length;
     }
 
-    /** Take rows of features. A network that needs the end of what is said only keeps them. */
+    /** Take rows of features. A network that needs the end of the recording only keeps them. */
     take(rows) {
       if (!rows.length) return;
       if (!this.streams) {

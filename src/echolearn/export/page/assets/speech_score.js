@@ -1,4 +1,4 @@
-/* The picture of what a network hears: spectrogram, hidden units, probabilities of phones, and the tokens, over time.
+/* The picture of what a network receives and recognises: spectrogram, hidden units, probabilities of phones, and the tokens, over time.
 
    new echolearn.speech.Score(listener, scene) -> {element, redraw()}
    scene: {recording, first, span, selection, playhead, select(selection), hint}, shared by all scores of a page: the
@@ -79,7 +79,7 @@ globalThis.echolearn.speech = globalThis.echolearn.speech || {};
       this.phoneRows = listener.payload.groups.flatMap((group) => group.phones);
       this.tapes = { spectrum: new Tape(), units: new Tape(), phones: new Tape(this.phoneRows) };
       this.canvas = drawing.canvas({
-        height: 600, focusable: true, label: `What ${listener.model.name} hears: spectrogram, hidden units, probabilities of phones, and recognised phones over time`,
+        height: 600, focusable: true, label: `What ${listener.model.name} recognises: spectrogram, hidden units, probabilities of phones, and recognised phones over time`,
         tall: (width) => this.layout(width).height,
       });
       this.element = this.canvas.element;

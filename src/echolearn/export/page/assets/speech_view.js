@@ -6,7 +6,7 @@
   const { make, button } = ui;
   const MOST_SECONDS = 300; // of one recording
   const SLICE = 8000; // samples between two looks at the page while a recording is read
-  const SILENT_SECONDS = 3; // of a microphone that gives nothing, before the reader is told
+  const SILENT_SECONDS = 3; // of a microphone that gives nothing, before a message is shown
   const SPANS = [50, 100, 150, 200, 300, 450, 600, 900, 1200, 2000, 3000]; // frames that may be seen at once
   const time = (frames) => (frames / 100).toFixed(2);
 
@@ -59,7 +59,7 @@
 
     invitation() {
       const live = this.listeners.every((listener) => listener.streams);
-      return live ? "" : "A network here needs the end of what is said: with the microphone, answers come when you stop.";
+      return live ? "" : "A network here needs the end of the recording: with the microphone, answers come when you stop.";
     }
 
     build() {
@@ -76,7 +76,7 @@
       const card = ui.card("Listen", "Speak, or drop a recording anywhere on the page. Everything is computed here; no sound leaves the page.", controls);
       card.classList.add("drop");
       this.message = ui.message(card);
-      this.announce = ui.said(card);
+      this.announce = ui.announcer(card);
       this.stage = make("div", { class: this.models.length > 1 ? "pair" : "single" });
       this.mover = this.buildMover();
       this.thoughtsBody = make("div", {});
@@ -101,7 +101,7 @@
 
     panel(listener, several) {
       const score = new speech.Score(listener, this.scene);
-      const answer = make("p", { class: "answer heard", dir: "auto" });
+      const answer = make("p", { class: "answer transcript", dir: "auto" });
       const list = make("ol", { class: "tokens", "aria-label": `Phones that ${listener.model.name} recognised` });
       const words = make("ol", { class: "tokens words", "aria-label": `Words that ${listener.model.name} recognised` });
       const summary = make("summary", {}, listener.wordTokens ? "Words and phones with times" : "Phones with times");
@@ -109,7 +109,7 @@
       details.addEventListener("toggle", () => this.lists());
       const note = listener.phoneDecoder ? null : "This file has no decoder, so that each stretch is the likeliest phone of its frames. "
         + "Train with --for recognition for phones and words.";
-      const root = ui.card(several ? listener.model.name : "What it hears", null);
+      const root = ui.card(several ? listener.model.name : "What it recognises", null);
       const about = note && make("p", { class: "note" }, note);
       // Texts of different lengths would put two pictures at different heights: they come below the pictures then.
       const parts = several ? [score.element, answer, about] : [about, answer, score.element, this.mover.root];
@@ -157,19 +157,19 @@
     async listen() {
       this.startButton.disabled = true;
       const microphone = new speech.Microphone();
-      let resampler = null, heard = 0, loud = false;
+      let resampler = null, seconds = 0, loud = false;
       try {
         await microphone.start((samples, rate) => {
           if (this.microphone !== microphone) return;
           resampler = resampler || new speech.Resampler(rate);
           this.resampler = resampler;
           this.scene.recording.push(resampler.push(samples));
-          heard += samples.length / rate;
+          seconds += samples.length / rate;
           loud = this.showLevel(samples) || loud;
-          if (!loud && heard > SILENT_SECONDS) this.message("The microphone gives nothing but silence; is it muted?");
+          if (!loud && seconds > SILENT_SECONDS) this.message("The microphone gives nothing but silence; is it muted?");
           else if (loud) this.message("");
           if (this.scene.recording.seconds > MOST_SECONDS) this.stop(`Stopped after ${MOST_SECONDS / 60} minutes, which is as much as the page keeps.`);
-          else this.heard();
+          else this.refresh();
         });
         this.begin(true);
         this.microphone = microphone;
@@ -205,14 +205,14 @@
       if (this.resampler) recording.push(this.resampler.finish());
       this.resampler = null;
       recording.finish();
-      this.message(text || (recording.spectrum.length ? "" : "Nothing was heard: it was stopped at once."));
+      this.message(text || (recording.spectrum.length ? "" : "Nothing was recorded: it was stopped at once."));
       this.ended("");
     }
 
     /** Recognise a recording, a slice at a time, so that the page stays alive and shows how far it is. */
     async readFile(file) {
       if (this.microphone) this.stop();
-      this.root.dataset.heard = "";
+      this.root.dataset.recording = "";
       try {
         const { samples, rate, notes } = await speech.readSound(file);
         const resampler = new speech.Resampler(rate);
@@ -227,7 +227,7 @@
         for (let at = 0; at < all.length; at += SLICE) {
           recording.push(all.subarray(at, at + SLICE));
           this.status(`Recognising ${file.name}: ${Math.round((100 * at) / all.length)} %`);
-          this.heard();
+          this.refresh();
           await new Promise((done) => { setTimeout(done); });
           if (this.scene.recording !== recording) return; // another one was begun
         }
@@ -236,12 +236,12 @@
       } catch (problem) {
         this.message(problem.message, "error");
         this.status("");
-        this.root.dataset.heard = "problem";
+        this.root.dataset.recording = "problem";
       }
     }
 
     /** Show what there is after another piece of sound. */
-    heard() {
+    refresh() {
       const { scene } = this;
       if (this.following) scene.first = Math.max(0, scene.recording.spectrum.length - scene.span);
       this.texts();
@@ -260,7 +260,7 @@
       this.texts();
       this.lists();
       this.redraw();
-      this.root.dataset.heard = "done";
+      this.root.dataset.recording = "done";
     }
 
     dropping(card) {
@@ -284,7 +284,7 @@
       for (const panel of this.panels) panel.score.redraw();
     }
 
-    /** Put what was said on the page as text: words, or phones where there are no words. */
+    /** Put what was spoken on the page as text: words, or phones where there are no words. */
     texts() {
       for (const { listener, answer } of this.panels) {
         const level = listener.wordTokens || listener.phoneTokens;
@@ -295,8 +295,8 @@
         answer.classList.toggle("live", Boolean(this.microphone));
         answer.replaceChildren(level.final.length > kept ? "… " : "", final, " ", make("span", { class: "changing" }, partial));
       }
-      const first = this.panels[0].listener, said = (first.wordTokens || first.phoneTokens).final.filter((token) => token.spoken);
-      if (said.length) this.announce(said.slice(-12).map((token) => token.name).join(" "));
+      const first = this.panels[0].listener, spoken = (first.wordTokens || first.phoneTokens).final.filter((token) => token.spoken);
+      if (spoken.length) this.announce(spoken.slice(-12).map((token) => token.name).join(" "));
       else if (!this.microphone && !this.scene.recording.spectrum.length) this.announce("");
     }
 
