@@ -204,7 +204,8 @@ def describe_corpus(corpus: Corpus) -> str:
         which = corpus.which(part)
         speakers = len({corpus.speakers[k] for k in which})
         length = clock(frames * FRAME_SECONDS)
-        lines.append(f"  {part:5}  {frames:>9,} frames ({length})  {len(which):,} utterances  {speakers} speakers")
+        counts = f"{counted(len(which), 'utterance')}  {counted(speakers, 'speaker')}"
+        lines.append(f"  {part:5}  {frames:>9,} frames ({length})  {counts}")
     return "\n".join([*lines, *(f"  {note}" for note in corpus.notes)])
 
 
