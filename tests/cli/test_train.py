@@ -246,9 +246,7 @@ def test_a_trained_network_says_how_its_features_are_made(opened: Corpus, tmp_pa
     assert recipe_of(tmp_path / "new.safetensors").normalise == "utterance"
 
 
-def test_errors_on_a_corpus_are_those_of_the_features_that_the_model_was_trained_with(
-    run: Run, tmp_path: Path
-) -> None:
+def test_errors_on_a_corpus_are_those_of_the_features_that_the_model_was_trained_with(run: Run, tmp_path: Path) -> None:
     """Features that are normalised otherwise, and labels that are aligned with them, have other errors."""
     given = ("--corpus", f"timit:{write_sample(tmp_path / 'timit', sentences=3)}", "--cache", tmp_path / "cache")
     model = tmp_path / "net.safetensors"

@@ -153,10 +153,14 @@ BAD_Y = {
     "too few": (
         X,
         Y[:5],
-        r"y has 5 entries, but X has 6 sequences with \d+ steps in all; expected one entry per sequence: 6 labels or values"
-        r", one for each, or a list of 6 arrays with one label or value per step. Look which sequence has no",
+        r"y has 5 entries, but X has 6 sequences with \d+ steps in all; expected one entry per sequence: 6 labels or "
+        r"values, one for each, or a list of 6 arrays with one label or value per step. Look which sequence has no",
     ),
-    "too many": (X, [*Y, Y[0]], r"y has 7 entries, but X has 6 sequences with \d+ steps in all; .* Look which label has no sequence"),
+    "too many": (
+        X,
+        [*Y, Y[0]],
+        r"y has 7 entries, but X has 6 sequences with \d+ steps in all; .* Look which label has no sequence",
+    ),
     "joined": (X, np.concatenate(Y), r"np.split\(y, np.cumsum\(\[len\(x\) for x in X\]\)\[:-1\]\)"),
     "a step short": (X, [*Y[:3], Y[3][:-1], *Y[4:]], r"y\[3\] has \d+ entries, but sequence 3 has \d+ steps"),
     "one sequence": (X[0], Y[0][:-2], r"y has \d+ entries, but X has \d+ steps.*one label or value per step"),

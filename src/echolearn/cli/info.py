@@ -113,9 +113,9 @@ def _network_lines(model: AnyEstimator) -> list[str]:
         f"leak {reservoir.leak.min():.3g} to {reservoir.leak.max():.3g}",
     ]
     if history:
-        best = min(row.get("valid_error", row["error"]) for row in history)
-        seconds = clock(history[-1]["seconds"])
-        lines.append(f"{counted(len(history), 'epoch')} in {seconds}, best held-out error {best:.4f}")
+        held = [row["valid_error"] for row in history if "valid_error" in row]
+        best = f", smallest held-out error while learning {100 * min(held):.1f} %" if held else ""
+        lines.append(f"{counted(len(history), 'epoch')} in {clock(history[-1]['seconds'])}{best}")
     return lines
 
 

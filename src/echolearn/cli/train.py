@@ -251,6 +251,9 @@ def _plan_text(
         f"{kinds}: {'labels' if found.classes else 'values'} of {target!r}, one per {each}, from "
         f"{', '.join(frames.features)}; {counted(sequences, 'sequence')}, {counted(rows, 'row')}"
     )
+    missing = [entry is None or entry != entry for y in found.y for entry in np.ravel(y).tolist()]
+    if found.per_step and (gone := sum(missing)):
+        line += f", {gone:,} without a {'label' if found.classes else 'value'}"
     return f"{line}. Guessed: {found.guess}." if found.guess else f"{line}."
 
 

@@ -398,12 +398,13 @@ def table_page(table: Table, figures: Sequence[Figure]) -> str:
     note = f"""{level_of(table).title.capitalize()} on {corpus}.{settings}
 All cells took {clock(total)} to fit."""
     head = page_head(table, "Table 1", "Echo state networks whose weights are learned", headline(table), note)
+    paper_head = ["units", *(COLUMNS[name].short for name in PAPER_COLUMNS), "gain"]
     body = f"""{head}
 <section><h2>Test error, per cent</h2>{_error_table(table)}
 <p class=note>{html.escape(gain_note(table) + deep_summary(table))}</p></section>
 <section><h2>The paper's results, on TIMIT</h2>
 <p class=note>{paper_note(table).capitalize()}.</p>
-{table_block(["units", *(COLUMNS[name].short for name in PAPER_COLUMNS), "gain"], paper_rows(table), kind="timit")}</section>
+{table_block(paper_head, paper_rows(table), kind="timit")}</section>
 {figure_blocks(figures)}
 <section><h2>Every cell</h2>{table_block(DETAIL_HEAD, detail_rows(table), left=2)}
 <p class=note>frames/s: training frames times epochs over seconds, the readout's fit included.

@@ -81,7 +81,7 @@ CLASSES = {**TWO, "truth": ["up", "down"]}
     [
         ("1,2.5,up\n-3,4000,down", ["up", "down"], "The last column is taken as the true answers."),
         ("1,2.5,up\n-3,4000,left", None, "The last column is not used: not all of its entries are classes"),
-        ("run,speed,heat,label\na,1,2.5,up\na,-3,4000,", ["up", ""], "“label” is taken as the true answers. Not used: “run”."),
+        ("run,speed,heat,label\na,1,2.5,up\na,-3,4000,", ["up", ""], "the true answers. Not used: “run”."),
         ("run,speed,heat\na,1,2.5\na,-3,4000", None, "Not used: “run”."),
         ("one,speed,heat,two\nup,1,2.5,up\nup,-3,4000,up", None, "Not used: “one”, “two”."),
     ],

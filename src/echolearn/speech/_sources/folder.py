@@ -56,7 +56,7 @@ def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
     known = max((TIMIT_61, ENGLISH), key=lambda known: sum(counts[phone] for phone in known))
     unknown = sorted(counts.keys() - set(known))
     if 2 * len(unknown) > len(counts):
-        what = "does not exist, and most phones of the labels are neither in TIMIT's list nor in the American English one"
+        what = "does not exist, and most phones of the labels are neither in TIMIT's nor in the American English list"
         raise CorpusError.one(path, f"{what}: {', '.join(unknown)}. Write the phones of the corpus to it, one per line")
     return known
 
