@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import Result
 
 from echolearn.cli import corpora
 from echolearn.exceptions import EspeakError
+from echolearn.speech._feature_recipe import FeatureRecipe
 from speechfiles import write_sample
 
 
@@ -28,6 +30,29 @@ def test_the_options_name_the_corpus(corpus: str) -> None:
         corpus=corpus, frames=None, corpus_seed=0, cache=None, labels=None, normalise="utterance", transcripts=()
     )
     assert opened.name == corpus
+
+
+@pytest.mark.parametrize(
+    ("chosen", "own", "used"),
+    [(None, "running", "running"), ("utterance", "running", "utterance"), (None, "none", "utterance")],
+)
+def test_features_are_normalised_as_those_of_the_model(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None, own: str, used: str
+) -> None:
+    seen = []
+    monkeypatch.setattr(corpora, "open_corpus", lambda *_, normalise, **__: seen.append(normalise))
+    scale = (np.zeros(39), np.ones(39)) if own == "running" else None
+    corpora.opened_corpus(
+        FeatureRecipe(normalise=own, scale=scale),
+        corpus="synthetic",
+        frames=None,
+        corpus_seed=0,
+        cache=None,
+        labels=None,
+        normalise=chosen,
+        transcripts=(),
+    )
+    assert seen == [used]
 
 
 def test_a_part_of_timit_is_called_one(run: Callable[..., Result], tmp_path: Path) -> None:

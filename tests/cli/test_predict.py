@@ -74,7 +74,7 @@ def answered(run, *arguments):
 
 @pytest.mark.parametrize("kind", ["classifier", "regressor", "two values", "several layers"])
 def test_one_answer_per_row_with_columns_found_by_name(run, saved, table, kind):
-    assert "90 answers, one per step" in answered(run, saved(MODELS[kind]), table)
+    assert "90 answers, one per step; 1 sequence)" in answered(run, saved(MODELS[kind]), table)
     rows = rows_of(table.with_name("frames-predictions.csv"))
     expected = np.asarray(MODELS[kind].predict(TABLE)).reshape(90, -1)
     found = np.array([list(row.values()) for row in rows])
@@ -96,7 +96,8 @@ def test_columns_without_names_are_taken_in_their_order(run, saved, tmp_path):
 
 def test_sequences_are_separated_by_a_column(run, saved, table, tmp_path):
     out = tmp_path / "out.csv"
-    answered(run, saved(MODELS["classifier"]), table, "--id", "site", "--out", out, "--probabilities")
+    printed = answered(run, saved(MODELS["classifier"]), table, "--id", "site", "--out", out, "--probabilities")
+    assert "90 answers, one per step; 3 sequences)" in printed
     rows = rows_of(out)
     assert [row["site"] for row in rows] == IDS.tolist()
     for name, x in SEQUENCES.items():

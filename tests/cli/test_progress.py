@@ -20,19 +20,36 @@ def test_time_left_by_hand() -> None:
     assert left.of_all() is None
     left.finish("c", reused=True)
     left.start("a")
-    now[0] = 2.0
-    left.epoch(1, 5)
-    assert left.of_job() == pytest.approx(8.0)
-    assert left.of_all() == pytest.approx(38.0)
-    now[0] = 10.0
+    now[0] = 60.0
+    left.epoch(1, 5)  # too long for a compilation
+    assert left.of_job() == pytest.approx(240.0)
+    assert left.of_all() == pytest.approx(1140.0)
+    now[0] = 100.0
     left.finish("a", reused=False)
     left.start("b")
-    assert left.of_all() == pytest.approx(30.0)
+    assert left.of_all() == pytest.approx(300.0)
+    now[0] = 140.0
     left.epoch(6, 10)  # resumed after its fifth epoch
-    now[0] = 13.0
-    assert left.of_job() == pytest.approx(12.0)
+    assert left.of_job() == pytest.approx(160.0)
     left.epoch(10, 10)  # the readout of the last epoch is not finished: no time is stated for it
     assert (left.of_job(), left.of_all()) == (None, None)
+
+
+def test_a_first_epoch_with_compilation_says_nothing_about_the_time_left() -> None:
+    now = [0.0]
+    left = progress.TimeLeft({"fit": 1.0, "next": 1.0}, lambda: now[0])
+    left.start("fit")
+    now[0] = 12.0
+    left.epoch(1, 100)
+    assert (left.of_job(), left.of_all()) == (None, None)
+    now[0] = 13.0
+    left.epoch(2, 100)
+    now[0] = 14.0
+    left.epoch(3, 100)
+    now[0] = 15.0
+    left.epoch(4, 100)
+    assert left.of_job() == pytest.approx(96.0)
+    assert left.of_all() == pytest.approx(196.0)
 
 
 def test_stages_are_plain_lines_where_there_is_no_terminal() -> None:

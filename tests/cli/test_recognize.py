@@ -16,6 +16,7 @@ from echolearn.cli.progress import FitDisplay
 from echolearn.speech.formats import read_ctm, read_json, read_textgrid
 from echolearn.speech.recognition import load_recognizer, write_arpa
 from echolearn.speech.recognition._ngrams import word_list
+from smallcorpus import STATES
 from speechfiles import write_riff
 
 Run = Callable[..., Result]
@@ -197,6 +198,17 @@ def test_phones_without_training_data_are_refused_before_the_fit(refused: Refuse
     answer = refused(*words, "--lexicon", tmp_path / "far.dic")
     assert "far.dic: the lexicon has phones that the model does not know: QQ" in answer
     assert "only if it occurs in the training part" in answer
+    assert "epoch" not in answer
+
+
+def test_transcripts_that_lack_an_utterance_are_refused_before_the_fit(
+    refused: Refused, corpus: str, tmp_path: Path
+) -> None:
+    (tmp_path / "near.dic").write_text(f"A  {STATES[0].split('_')[0]}\n")
+    (tmp_path / "said.txt").write_text("u00 A\n")
+    words = ("train", "--out", tmp_path / "m.safetensors", "--corpus", corpus, "--for", "recognition", "--units", 15)
+    answer = refused(*words, "--lexicon", tmp_path / "near.dic", "--transcripts", tmp_path / "said.txt")
+    assert "said.txt: has no transcript of 23 of 24 utterances" in answer
     assert "epoch" not in answer
 
 

@@ -51,7 +51,8 @@ def test_lines_are_printed_between_epochs_of_a_table(monkeypatch: pytest.MonkeyP
     cell = Cell(5, "W_m1", 0)
     lines.plan({cell: 1.0}, 0.0)
     lines.start(cell, 4)
-    lines.epoch(cell, 1, {"epoch": 1, "valid_error": 0.5})
+    for epoch in (1, 2):
+        lines.epoch(cell, epoch, {"epoch": epoch, "valid_error": 0.5})
     assert "(table: about" in out.getvalue()
 
 

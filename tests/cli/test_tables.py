@@ -158,7 +158,7 @@ def test_missing_targets_and_inputs(run: Run, refused: Refused, table: Path, tmp
     whole.loc[3:5, "state"] = np.nan
     whole.to_csv(tmp_path / "a.csv", index=False)
     words = ("--target", "state", "--id", "run", *SMALL, "--out", tmp_path / "m")
-    written(run, "train", tmp_path / "a.csv", *words)
+    assert "360 rows, 3 without a label." in written(run, "train", tmp_path / "a.csv", *words)
     assert list(echolearn.load(tmp_path / "m").classes_) == ["off", "on"]
     assert "357 " not in written(
         run, "evaluate", tmp_path / "m", tmp_path / "a.csv", "--target", "state", "--id", "run"

@@ -18,6 +18,7 @@ from echolearn.cli.train import fit_and_save, networks_of
 from echolearn.speech import Corpus, read_mlf
 from echolearn.speech._feature_recipe import FeatureRecipe
 from smallcorpus import STATES
+from speechfiles import write_sample
 from toys import grouped
 
 Run = Callable[..., Result]
@@ -64,6 +65,9 @@ def test_mistakes_on_the_command_line_are_reported(refused: Refused, corpus: str
     words = ("train", "--corpus", corpus, "--out")
     assert "did you mean spectral_radius?" in refused(*words, tmp_path / "m", "--set", "spectral_radus=1")
     assert "its folder does not exist" in refused(*words, tmp_path / "none" / "m")
+    header = refused(*words, tmp_path / "m.h")
+    assert "expected an ending such as" in header
+    assert "epoch" not in header  # before the fit
     assert ".mlf or .npz" in refused("predict", model, "--corpus", corpus, "--out", tmp_path / "x.txt")
     assert "no model file" in refused("evaluate", tmp_path / "none", "--corpus", corpus)
     (tmp_path / "junk").write_bytes(b"junk")
@@ -240,6 +244,23 @@ def test_a_trained_network_says_how_its_features_are_made(opened: Corpus, tmp_pa
     assert recipe_of(tmp_path / "copy.safetensors").normalise == "running"
     again.fit(*fit_data(opened)).save(tmp_path / "new.safetensors")  # to data of unknown origin
     assert recipe_of(tmp_path / "new.safetensors").normalise == "utterance"
+
+
+def test_errors_on_a_corpus_are_those_of_the_features_that_the_model_was_trained_with(run: Run, tmp_path: Path) -> None:
+    """Features that are normalised otherwise, and labels that are aligned with them, have other errors."""
+    given = ("--corpus", f"timit:{write_sample(tmp_path / 'timit', sentences=3)}", "--cache", tmp_path / "cache")
+    model = tmp_path / "net.safetensors"
+    trained = run("train", *given, "--normalise", "running", "--out", model, "--units", 5, "--epochs", 1).output
+    own = run("evaluate", model, *given).output
+    assert own == run("evaluate", model, *given, "--normalise", "running").output
+    assert own.splitlines()[0] in trained
+    assert own != run("evaluate", model, *given, "--normalise", "utterance").output
+    states = []
+    for chosen in ((), ("--normalise", "running"), ("--normalise", "utterance")):
+        out = tmp_path / f"x{len(states)}.mlf"
+        assert run("predict", model, *given, *chosen, "--out", out).exit_code == 0
+        states.append(out.read_text())
+    assert states[0] == states[1] != states[2]
 
 
 def test_a_network_of_ready_features_says_nothing(opened: Corpus, tmp_path: Path) -> None:

@@ -90,6 +90,28 @@ def test_targets_per_step_of_a_series_estimator_are_refused_with_the_class_to_us
     kind(5, learn="none").fit(X, y)
 
 
+def test_equal_targets_of_all_steps_are_refused_with_how_to_make_one_of_them():
+    words = r"the same for all steps of a series.*\[labels\[0\] for labels in y\].*y\.groupby\(level=0\)\.first\(\)"
+    repeated = [np.full(len(x), label) for x, label in zip(RISING_X, RISING, strict=True)]
+    with pytest.raises(ValueError, match=words):
+        SeriesClassifier(5).fit(RISING_X, repeated)
+    repeated[0] = 1 - repeated[0]
+    repeated[0][-1] = 1 - repeated[0][-1]
+    with pytest.raises(ValueError, match="Use ESNClassifier for one target per step"):
+        SeriesClassifier(5).fit(RISING_X, repeated)
+
+
+def test_a_column_of_labels_is_read_as_labels():
+    pandas = pytest.importorskip("pandas")
+    names = [f"s{k}" for k in range(len(RISING_X))]
+    labels = pandas.Series(np.where(RISING, "up", "down"), index=names)
+    expected = SeriesClassifier(5).fit(RISING_X, labels).predict_proba(RISING_X)
+    X = dict(zip(names, RISING_X, strict=True))
+    for table in (labels.to_frame("label"), labels.to_frame("label")[::-1]):
+        found = SeriesClassifier(5).fit(X, table).predict_proba(X)
+        np.testing.assert_array_equal(np.array(list(found.values())).reshape(expected.shape), expected)
+
+
 def test_added_sequences_have_one_target_per_step():
     esn = ESNClassifier(readout="ridge", **grouped(FIXED))
     with pytest.raises(ValueError, match="Use SeriesClassifier for one target per series"):

@@ -14,7 +14,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import toys
-from echolearn import DeepESNClassifier, DeepESNRegressor, ESNClassifier, ESNForecaster, ESNRegressor, Reservoir, load
+from echolearn import (
+    DeepESNClassifier,
+    DeepESNRegressor,
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    Reservoir,
+    SeriesClassifier,
+    load,
+)
 from echolearn.fitting.parameters import DRAWING, LEARNING, flat_settings, grouped_settings, merged_settings
 from echolearn.validation import SYNONYMS
 from toys import grouped
@@ -117,6 +126,11 @@ def test_a_subclass_with_settings_of_its_own():
     assert Mine(7, loudness=2.0).get_params() == {"hidden_units": 7, "loudness": 2.0}
     with pytest.raises(TypeError, match=r"Mine has no setting 'loud'; did you mean loudness\?"):
         Mine(loud=1)
+
+
+def test_a_distant_name_is_not_suggested():
+    with pytest.raises(TypeError, match="SeriesClassifier has no setting 'leak'; known are class_weight, dtype"):
+        SeriesClassifier(leak=0.3)
 
 
 def test_no_synonym_is_a_setting_that_there_is():

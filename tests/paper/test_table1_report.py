@@ -135,7 +135,7 @@ def test_ensembles_have_a_gain_of_their_own_where_they_are_shown() -> None:
 def test_the_page_has_the_errors_the_gains_and_the_paper() -> None:
     page = table_page(table(), [])
     assert ">60.0</td>" in page
-    assert "<td class=gain data-label='gain, m=3'>−25.0 %</td>" in page
+    assert "<td class=gain data-label='gain, m=3'>25.0</td>" in page
     assert ">75.5</td>" in page
 
 

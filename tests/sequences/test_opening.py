@@ -153,16 +153,20 @@ BAD_Y = {
     "too few": (
         X,
         Y[:5],
-        r"y has 5 entries, but X has 6 sequences; expected one entry per sequence: 6 labels or values"
-        r", one for each, or a list of 6 arrays with one label or value per step. Look which sequence has no",
+        r"y has 5 entries, but X has 6 sequences with \d+ steps in all; expected one entry per sequence: 6 labels or "
+        r"values, one for each, or a list of 6 arrays with one label or value per step. Look which sequence has no",
     ),
-    "too many": (X, [*Y, Y[0]], r"y has 7 entries, but X has 6 sequences; .* Look which label has no sequence"),
+    "too many": (
+        X,
+        [*Y, Y[0]],
+        r"y has 7 entries, but X has 6 sequences with \d+ steps in all; .* Look which label has no sequence",
+    ),
     "joined": (X, np.concatenate(Y), r"np.split\(y, np.cumsum\(\[len\(x\) for x in X\]\)\[:-1\]\)"),
     "a step short": (X, [*Y[:3], Y[3][:-1], *Y[4:]], r"y\[3\] has \d+ entries, but sequence 3 has \d+ steps"),
     "one sequence": (X[0], Y[0][:-2], r"y has \d+ entries, but X has \d+ steps.*one label or value per step"),
     "mixed": (X, [*Y[:5], "low"], r"mixes sequences with a single label and sequences with one label per step"),
     "one class": (X, [np.full(len(y), "low") for y in Y], r"only one class, .*low.*at least 2 classes"),
-    "real numbers": (X, VALUES, r"Unknown label type: continuous. y holds \d+ different numbers.*use ESNRegressor"),
+    "real numbers": (X, VALUES, r"Unknown label type: continuous. y holds \d+ different numbers.*such as ESNRegressor"),
     "nan": (X, [np.full(len(y), np.nan) for y in Y], r"Input y contains NaN or infinity; remove or fill"),
     "rows": (X, [np.full((len(y), 2), 3) for y in Y], r"y has shape \(\d+, 2\); expected one label each"),
     "sparse": (X, sparse.csr_array(np.eye(6)), r"y is sparse; pass y.toarray"),
@@ -309,7 +313,7 @@ def test_one_frame_is_one_step_or_one_of_a_stream(fitted):
 
 
 def test_targets_of_another_length_are_named():
-    with pytest.raises(ValueError, match=r"y\[4\] has \d+ entries, but sequence 4 has \d+ steps.*The other 5") as found:
+    with pytest.raises(ValueError, match=r"y\[4\] has \d+ entries, but sequence 4 has \d+ steps.*All others") as found:
         fit(X, [np.append(y, y[-1]) if i == 4 else y for i, y in enumerate(Y)])
     assert "0 and 1" not in str(found.value)
     named = dict(zip("abcdef", X, strict=True))

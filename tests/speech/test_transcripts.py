@@ -140,6 +140,16 @@ def test_names_match_in_any_case_and_with_any_mark_between(tmp_path: Path) -> No
         match_transcripts(["other", "missing_one"], transcripts, "text")
 
 
+def test_a_transcript_belongs_to_the_one_utterance_whose_name_ends_with_its_own() -> None:
+    transcripts = {"u1": ("short",), "ann/u1": ("long",), "u2": ("other",)}
+    names = ["bob_u1", "dr1_ann_u1", "bob_u2"]
+    assert match_transcripts(names, transcripts, "text") == [("short",), ("long",), ("other",)]
+    with pytest.raises(CorpusError, match="'u2' fits ann_u2 and bob_u2; write the speaker"):
+        match_transcripts(["ann_u2", "bob_u2"], transcripts, "text")
+    with pytest.raises(CorpusError, match="no transcript of 1 of 1"):
+        match_transcripts(["cu1"], transcripts, "text")  # not a part of its own
+
+
 def test_a_corpus_of_features_gets_its_words_from_lists(tmp_path: Path) -> None:
     np.savez(
         tmp_path / "mine.npz",

@@ -7,6 +7,7 @@ from typing import Unpack
 from echolearn.cli.options import CorpusOptions
 from echolearn.cli.progress import stage_progress, stderr
 from echolearn.speech import Corpus, open_corpus
+from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.validation import Array
 
 NO_CORPUS = (
@@ -15,9 +16,11 @@ NO_CORPUS = (
 )
 
 
-def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
+def opened_corpus(recipe: FeatureRecipe | None = None, **options: Unpack[CorpusOptions]) -> Corpus:
+    """Open a corpus, with features normalised as in the recipe of a model unless an option chooses otherwise."""
     if options["corpus"] is None:
         raise ValueError(NO_CORPUS)
+    usual = "utterance" if recipe is None or recipe.normalise == "none" else recipe.normalise
     with stage_progress(stderr()) as progress:
         return open_corpus(
             options["corpus"],
@@ -25,7 +28,7 @@ def opened_corpus(**options: Unpack[CorpusOptions]) -> Corpus:
             seed=options["corpus_seed"],
             cache=options["cache"],
             labels=options["labels"],
-            normalise=options["normalise"],
+            normalise=options["normalise"] or usual,
             transcripts=options["transcripts"],
             progress=progress,
         )

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from echolearn.cli.corpora import opened_corpus, part_features
 from echolearn.cli.options import FILE, corpus_options, divided, part_option, table_options
-from echolearn.cli.predict import open_network, open_state_network
+from echolearn.cli.predict import open_network, open_state_network, recipe_of
 from echolearn.cli.tables import FrameFile, inputs_of, last_step, read_frames, targets_for
 from echolearn.metrics import scorer
 from echolearn.paper.fits import confusion_counts
@@ -41,7 +41,7 @@ def evaluate(
     how, corpus_settings = divided(settings)
     if data is None:
         network = open_state_network(model)
-        found = part_errors(network, opened_corpus(**corpus_settings), part)
+        found = part_errors(network, opened_corpus(recipe_of(model), **corpus_settings), part)
         text = errors_text(found)
     else:
         if target is None:

@@ -113,9 +113,9 @@ def _network_lines(model: AnyEstimator) -> list[str]:
         f"leak {reservoir.leak.min():.3g} to {reservoir.leak.max():.3g}",
     ]
     if history:
-        best = min(row.get("valid_error", row["error"]) for row in history)
-        seconds = clock(history[-1]["seconds"])
-        lines.append(f"{counted(len(history), 'epoch')} in {seconds}, best held-out error {best:.4f}")
+        held = [row["valid_error"] for row in history if "valid_error" in row]
+        best = f", smallest held-out error while learning {100 * min(held):.1f} %" if held else ""
+        lines.append(f"{counted(len(history), 'epoch')} in {clock(history[-1]['seconds'])}{best}")
     return lines
 
 
@@ -203,7 +203,8 @@ def describe_corpus(corpus: Corpus) -> str:
         which = corpus.which(part)
         speakers = len({corpus.speakers[k] for k in which})
         length = clock(frames * FRAME_SECONDS)
-        lines.append(f"  {part:5}  {frames:>9,} frames ({length})  {len(which):,} utterances  {speakers} speakers")
+        counts = f"{counted(len(which), 'utterance')}  {counted(speakers, 'speaker')}"
+        lines.append(f"  {part:5}  {frames:>9,} frames ({length})  {counts}")
     return "\n".join([*lines, *(f"  {note}" for note in corpus.notes)])
 
 

@@ -29,7 +29,7 @@ class CorpusOptions(TypedDict):
     corpus_seed: int
     cache: Path | None
     labels: Path | None
-    normalise: str
+    normalise: str | None
     transcripts: tuple[Path, ...]
 
 
@@ -120,9 +120,9 @@ def corpus_options(default: str | None = None) -> Decorator:
                      help="The seed of the synthetic corpus, and of a split by speakers."),
         click.option("--cache", type=FOLDER, help="The folder that keeps synthetic speech, features and alignments."),
         click.option("--labels", type=FILE, help="An HTK master label file instead of the corpus's own labels."),
-        click.option("--normalise", type=click.Choice(["utterance", "corpus", "running"]), default="utterance",
-                     show_default=True, help="Normalise mean and variance over each utterance, over the training part, "
-                     "or over the utterance so far."),
+        click.option("--normalise", type=click.Choice(["utterance", "corpus", "running"]),
+                     help="Normalise mean and variance over each utterance, over the training part, or over the "
+                     "utterance so far.  [default: as the model was trained; without a model utterance]"),
         click.option("--transcripts", type=FILE, multiple=True, help="A list of what was spoken, NAME WORDS or WORDS "
                      "(NAME) on every line; may be given several times."),
         click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), is_eager=True,

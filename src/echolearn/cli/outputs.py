@@ -19,8 +19,10 @@ def claim(*paths: Path) -> None:
     """Refuse, before any work is done, to write files where they would replace what is not to be replaced."""
     ctx, known = click.get_current_context(), _record()
     for path in paths:
-        if (path.exists() and not path.is_file()) or not path.absolute().parent.is_dir():
-            raise ValueError(f"{path} cannot be written: its folder does not exist, or it is a folder or a device.")
+        if not path.absolute().parent.is_dir():
+            raise ValueError(f"{path} cannot be written: its folder does not exist.")
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{path} cannot be written: it is a folder or a device.")
         if not path.exists():
             continue
         if any(one.exists() and one.samefile(path) for one in _inputs(ctx)):

@@ -92,7 +92,8 @@ def _predict_table(model: Path, file: Path, out: Path, how: TableOptions, *, pro
             "sequences, name it: --id."
         )
     write_table(out, names, rows)
-    report(out, f" ({counted(len(rows), 'answer')}, one per {'step' if per_step else 'sequence'})")
+    each = f"step; {counted(len(frames.X), 'sequence')}" if per_step else "sequence"
+    report(out, f" ({counted(len(rows), 'answer')}, one per {each})")
 
 
 def _predict_speech(
@@ -105,7 +106,7 @@ def _predict_speech(
     if audio:
         names, X = audio_features(audio, recipe_of(model))
     else:
-        names, X = part_features(opened_corpus(**corpus_settings), part)
+        names, X = part_features(opened_corpus(recipe_of(model), **corpus_settings), part)
     write_predictions(network, names, X, out)
     report(out, f" ({len(names)} utterances, {sum(map(len, X)):,} frames)")
 

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from echolearn.display.progress import StageProgress, clock
 
 SECONDS_BETWEEN_LINES = 5.0  # seconds between two plain lines about the same thing
-MIN_KNOWN_SHARE = 0.01  # of the work: before that, compilation hides the speed
+MIN_KNOWN_SHARE = 0.01  # of the work: before that, the speed is unknown
+MAX_COMPILATION_SECONDS = 30.0  # a first epoch that takes less may consist of compilation, and is not counted
 
 Job = TypeVar("Job", bound=Hashable)
 EpochRow = dict[str, float]  # a row of an estimator's history_
@@ -41,6 +42,8 @@ class TimeLeft(Generic[Job]):
         """Record a finished epoch. A job that was resumed begins with a share of its work already done."""
         if self.share == 0.0:
             self.first = (number - 1) / epochs
+            if number < epochs and self.now() - self.started < MAX_COMPILATION_SECONDS:
+                self.first, self.started = number / epochs, self.now()
         self.share = number / epochs
 
     def finish(self, job: Job, reused: bool) -> None:
@@ -136,16 +139,20 @@ def stage_progress(console: Console) -> Iterator[StageProgress]:
 
 
 def _stage_lines(console: Console) -> StageProgress:
-    started: dict[str, float] = {}
+    left: dict[str, TimeLeft[str]] = {}
     printed: dict[str, float] = {}
 
     def progress(what: str, done: int, total: int) -> None:
         now = time.perf_counter()
-        first = started.setdefault(what, now)
+        if what not in left:
+            left[what] = TimeLeft({what: 1.0})
+            left[what].start(what)
+        if done > 0:
+            left[what].epoch(done, total)
         if what not in printed or now - printed[what] >= SECONDS_BETWEEN_LINES or done >= total:
             printed[what] = now
-            left = time_text((now - first) / done * (total - done)) if 0 < done < total and now > first else ""
-            console.print(f"{what}: {done:,} of {total:,} {left}".rstrip(), markup=False, highlight=False)
+            text = f"{what}: {done:,} of {total:,} {time_text(left[what].of_job())}".rstrip()
+            console.print(text, markup=False, highlight=False)
 
     return progress
 

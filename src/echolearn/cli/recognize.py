@@ -97,7 +97,7 @@ def recognize(
     if recordings:
         inputs, count = recording_inputs(recognizer, files, channels, problems), len(files)
     else:
-        names, X = part_features(opened_corpus(**corpus_settings), part)
+        names, X = part_features(opened_corpus(recognizer.features, **corpus_settings), part)
         named = zip(names, X, strict=True)
         inputs, count = (("_".join(name.split()), 1, recognizer.inputs(x)) for name, x in named), len(names)
     with stage_progress(stderr()) as progress:

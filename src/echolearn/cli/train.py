@@ -57,6 +57,7 @@ from echolearn.paper.fits import (
     with_errors,
 )
 from echolearn.paper.parts import CorpusParts, augmentation
+from echolearn.persistence.save import check_model_path
 from echolearn.sequences.tables import id_columns
 from echolearn.speech import Corpus, Evaluation
 from echolearn.speech._phone_set import split_state
@@ -123,6 +124,7 @@ def train(ctx: click.Context, /, *, data: Path | None, out: Path, **given: Any) 
         source = ctx.get_parameter_source(option.name or "")
         if source is click.core.ParameterSource.COMMANDLINE and option.name in others:
             raise ValueError(f"{option.opts[0]} is for {'tables, not for a corpus' if data is None else 'speech'}.")
+    check_model_path(out)
     claim(out)
     ctx.meta[RESUME_NOTE] = "stopped; run the same command again to continue: its state is kept beside the model."
     options = NetworkOptions(*(given.pop(name) for name in NetworkOptions._fields))
@@ -175,6 +177,8 @@ def _train_on_speech(
         corpus = opened_corpus(**cast("CorpusOptions", named))
         # refuses before the fit what would fail after it
         words = words_for(corpus, lexicon, language_model) if purpose == "recognition" else None
+        if words is not None:
+            _ = corpus.words
         with FitDisplay(stderr()) as display:
             made_of = partial(
                 learn_recognizer,
@@ -247,6 +251,9 @@ def _plan_text(
         f"{kinds}: {'labels' if found.classes else 'values'} of {target!r}, one per {each}, from "
         f"{', '.join(frames.features)}; {counted(sequences, 'sequence')}, {counted(rows, 'row')}"
     )
+    missing = [entry is None or entry != entry for y in found.y for entry in np.ravel(y).tolist()]
+    if found.per_step and (gone := sum(missing)):
+        line += f", {gone:,} without a {'label' if found.classes else 'value'}"
     return f"{line}. Guessed: {found.guess}." if found.guess else f"{line}."
 
 
@@ -395,7 +402,7 @@ def best_on_valid(estimators: Mapping[str, StateClassifier], parts: CorpusParts,
 
 def training_summary(result: FitResult, corpus: Corpus) -> str:
     test, valid = 100 * result["test_error"], 100 * result["valid_error"]
-    duration = f"{result['epochs']} epochs in {clock(result['seconds'])}"
+    duration = f"{counted(result['epochs'], 'epoch')} in {clock(result['seconds'])}"
     return f"state error{_kind(corpus.synthetic)}: test {test:.1f} %, valid {valid:.1f} %, {duration}"
 
 

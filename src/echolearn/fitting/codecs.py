@@ -175,8 +175,9 @@ def _refuse_real_numbers(found: Array) -> None:
         return
     raise ValueError(
         f"Unknown label type: continuous. y holds {len(np.unique(found))} different numbers such as "
-        f"{odd.tolist()[0]:.6g}; a classifier expects labels. To predict numbers, use ESNRegressor (or "
-        "SeriesRegressor); to predict intervals of them, pass numpy.digitize(y, bounds)."
+        f"{odd.tolist()[0]:.6g}; a classifier expects labels. To predict numbers, use a regressor such "
+        "as ESNRegressor, DeepESNRegressor or SeriesRegressor; to predict intervals of them, pass "
+        "numpy.digitize(y, bounds)."
     )
 
 

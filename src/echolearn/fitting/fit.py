@@ -104,6 +104,11 @@ def check_job(name: str, data: FitData, *, per_step: bool) -> None:
     if data.per_step == per_step:
         return
     count, kinds = len(data.given.X), ("step", "series")
+    if not per_step and all(isinstance(labels, np.ndarray) and (labels == labels[0]).all() for labels in data.entries):
+        raise ValueError(
+            f"y has one target per step, the same for all steps of a series; {name} learns one target per series. Pass "
+            "one of each: [labels[0] for labels in y], or y.groupby(level=0).first() of a pandas y with the index of X."
+        )
     if per_step:
         kinds = ("series", "step")
         found = f"y has one target for each of the {count} sequences of X"

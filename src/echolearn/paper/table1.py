@@ -137,8 +137,9 @@ def estimate_text(plan: Plan, size: CorpusSize, rates: Rates | None = None) -> s
         rows.append([f"{units:,}", *(f"{clock(cost.seconds)} {memory_text(cost)}" for cost in row)])
     seconds = sum(cost.seconds for cost in costs.values())
     seeds = "one seed" if plan.seeds == 1 else f"{plan.seeds} seeds"
+    hours = f" or {seconds / 3600:,.1f} hours" if seconds >= 3600 else ""
     summary = (
-        f"all {len(costs)} cells ({seeds}): about {clock(seconds)} or {seconds / 3600:,.1f} hours; "
+        f"all {len(costs)} cells ({seeds}): about {clock(seconds)}{hours}; "
         "fits that stop early take less, finished cells none"
     )
     table = aligned(["units", *(COLUMNS[column].head for column in plan.columns)], rows)

@@ -13,7 +13,7 @@ from echolearn.display.report import Figure
 from echolearn.display.svg import MUTED, SERIES, can_draw, styled_figure, to_svg
 from echolearn.exceptions import CorpusError
 from echolearn.paper.fits import FitResult
-from echolearn.paper.table1_report import COLUMNS, Table, shown_columns
+from echolearn.paper.table1_report import COLUMNS, Table, paper_note, shown_columns
 from echolearn.speech import Corpus, read_audio
 from echolearn.speech._features import SHIFT_SAMPLES, WINDOW_SAMPLES
 from echolearn.speech._phone_set import phones_of_states, split_state
@@ -66,10 +66,9 @@ def _errors(table: Table) -> Figure:
             y = [paper["test_error"].get(c, np.nan) for c in columns]
             curves.append(Curve(f"{paper['units']:,}, TIMIT (paper)", y, dashed=True))
     svg = errors_by_column({COLUMNS[c].short: (COLUMNS[c].kind, COLUMNS[c].ensemble) for c in columns}, curves)
-    caption = (
-        "Test error by what is learned. Lines connect networks of the same form and readout. "
-        "Dashed: the paper's errors, on another corpus (TIMIT); compare only the shape."
-    )
+    caption = "Test error by what is learned. Lines connect networks of the same form and readout."
+    if any(curve.dashed for curve in curves):
+        caption += f" Dashed: the paper's results ({paper_note(table)})."
     return Figure("What learning gains", caption, svg)
 
 

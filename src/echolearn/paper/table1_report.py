@@ -148,11 +148,6 @@ DETAIL_HEAD = [
 CSV_HEAD = ["units", "column", "test_error", "test_error_deviation", "valid_error", "valid_error_deviation", "seconds",
             "processor_seconds", "frames_per_second", "peak_memory_mb", "weights", "spectral_radius", "epochs", "seeds",
             "timit_paper_test_error"]  # fmt: skip
-GAIN_NOTE = (
-    "Gains are relative to the fixed network of the same form and readout: `m=3` to the fixed ESN, `learned, ours` to "
-    "`fixed, ours`, `learned, deep` to `fixed, deep` (single networks), `learned, ensemble` to `fixed, ensemble` (the "
-    "mean of the outputs of one network per about 250 units, of two at least)."
-)
 # The weights of deep layers for each unit of the row: about the inputs and outputs of a unit of one layer on speech.
 DEEP_WEIGHTS_PER_UNIT = 222
 
@@ -246,6 +241,16 @@ def shown_gains(table: Table) -> dict[str, str]:
     return {name: title for name, (_, learned, title) in GAINS.items() if learned in columns}
 
 
+def gain_note(table: Table) -> str:
+    """Return which columns the gains of a table compare, and what an ensemble is if there is one."""
+    shown = [GAINS[name][:2] for name in shown_gains(table)]
+    pairs = "; ".join(f"“{COLUMNS[learned].head}” to “{COLUMNS[fixed].head}”" for fixed, learned in shown)
+    note = f"Gains, in per cent, are relative to the fixed network of the same form and readout: {pairs}."
+    ensembles = any(COLUMNS[learned].ensemble for _, learned in shown)
+    mean = " An ensemble answers with the mean of the outputs of one network per about 250 units, of two at least."
+    return f"{note}{mean if ensembles else ''}" if shown else ""
+
+
 def gains(table: Table, row: Row) -> list[float | None]:
     values: Mapping[str, object] = row
     return [cast("float | None", values.get(name)) for name in shown_gains(table)]
@@ -326,7 +331,7 @@ Corpus: {corpus_summary(table)}.{settings_summary(table)}{deep_summary(table)}
 {unfinished}
 {markdown_table(error_head(table), error_rows(table))}
 
-{GAIN_NOTE}
+{gain_note(table)}
 
 ## The paper's results, on TIMIT ({paper_note(table)})
 
@@ -393,12 +398,13 @@ def table_page(table: Table, figures: Sequence[Figure]) -> str:
     note = f"""{level_of(table).title.capitalize()} on {corpus}.{settings}
 All cells took {clock(total)} to fit."""
     head = page_head(table, "Table 1", "Echo state networks whose weights are learned", headline(table), note)
+    paper_head = ["units", *(COLUMNS[name].short for name in PAPER_COLUMNS), "gain"]
     body = f"""{head}
 <section><h2>Test error, per cent</h2>{_error_table(table)}
-<p class=note>{html.escape(GAIN_NOTE.replace("`", "") + deep_summary(table))}</p></section>
+<p class=note>{html.escape(gain_note(table) + deep_summary(table))}</p></section>
 <section><h2>The paper's results, on TIMIT</h2>
 <p class=note>{paper_note(table).capitalize()}.</p>
-{table_block(PAPER_HEAD, paper_rows(table), kind="timit")}</section>
+{table_block(paper_head, paper_rows(table), kind="timit")}</section>
 {figure_blocks(figures)}
 <section><h2>Every cell</h2>{table_block(DETAIL_HEAD, detail_rows(table), left=2)}
 <p class=note>frames/s: training frames times epochs over seconds, the readout's fit included.
@@ -434,16 +440,11 @@ def _error_table(table: Table) -> str:
             entry, kind = row["columns"].get(column), "paper" if COLUMNS[column].kind == "paper" else "own"
             width = 0.0 if not entry else entry["test_error"] / largest
             cells.append((f"class='bar {kind}' style='--w:{width:.3f}'", error_text(entry)))
-        cells += [("class=gain", _gain(gain)) for gain in gains(table, row)]
+        cells += [("class=gain", percent(gain)) for gain in gains(table, row)]
         named = zip(labels, cells, strict=True)
         texts = (f"<td {kind} data-label='{label}'>{text}</td>" for label, (kind, text) in named)
         body += f"<tr>{''.join(texts)}</tr>"
-    names = "".join(f"<th>{head.replace(chr(10), '<br>')}</th>" for head in heads)
+    names = "".join(f"<th>{head}</th>" for head in heads)
     return (
         f"<div class=scroll><table class='main fold'><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def _gain(gain: float | None) -> str:
-    """Return a relative gain as the change of the error that it is: `−25.0 %`."""
-    return "–" if gain is None else f"{'−' if gain >= 0 else '+'}{abs(100 * gain):.1f} %"

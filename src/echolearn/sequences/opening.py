@@ -290,8 +290,9 @@ def _of_tables(X: list[object]) -> Unpacked:
         read = read_table(cast("pd.DataFrame", x))
         if not isinstance(read.data, np.ndarray) or not isinstance(read.form, TableForm):
             raise ValueError(
-                f"X[{i}] is a table of several sequences; expected one sequence in each table of a list. Join them "
-                "into one panel with pandas.concat, or pass a list of their sequences."
+                f"X[{i}] is a table whose index or columns name sequences; expected one sequence without a name in "
+                "each table of a list. Join them into one panel with pandas.concat; where a list is needed, as for "
+                "cross_val_score, pass [x.droplevel(0) for x in X]."
             )
         names = list(cast("pd.DataFrame", x).columns)
         if columns is None:

@@ -43,7 +43,7 @@ def as_class_numbers(values: list[Array]) -> list[Array]:
     return [rows.argmax(axis=-1) for rows in values]
 
 
-MARKED = " (a classifier leaves out steps that are marked by a label of their own: ignore_label=)"
+MARKED = ", or mark them: a classifier leaves out those with the label ignore_label=, which may be float('nan')"
 
 
 def open_values(
@@ -110,7 +110,11 @@ def _opened_targets(y: object, given: Sequences, missing: bool) -> tuple[list[Ta
         raise ValueError(f"y is {y!r:.80}; expected one entry per sequence.")
     n = len(given.X)
     if len(y) != n:
-        raise ValueError(f"y has {len(y)} entries, but X has {n} sequences; {_forms_of_targets(len(y), given)}")
+        steps = int(given.lengths.sum())
+        raise ValueError(
+            f"y has {len(y)} entries, but X has {n} sequences with {steps} steps in all; "
+            f"{_forms_of_targets(len(y), given)}"
+        )
     if isinstance(y, np.ndarray) and y.dtype != object and y.ndim == 1:
         return list(_labels(y, missing)), False
     entries = [_labels(entry, missing) for entry in cast("Sequence[object]", y)]
@@ -124,6 +128,8 @@ def _opened_targets(y: object, given: Sequences, missing: bool) -> tuple[list[Ta
     rows = _rows_of_labels(y, entries, int(given.lengths.min()))
     if rows is not None:
         return rows, False
+    if all(entry.shape == (1,) and entry.dtype.kind != "f" for entry in entries):  # a column of labels
+        return list(_labels([entry[0] for entry in entries], missing)), False
     if len({entry.shape for entry in entries}) == 1 and entries[0].ndim == 1 and entries[0].dtype.kind == "f":
         return list(entries), False
     raise ValueError(_wrong_length(entries, given, wrong))
@@ -141,9 +147,7 @@ def _wrong_length(entries: Sequence[Array], given: Sequences, wrong: list[int]) 
         return (
             f"{text} Give a row of 0 and 1 for each sequence, several labels at once, as an array of shape (1, labels)."
         )
-    others = (
-        f"The other {len(entries) - len(wrong)} are as long as their sequences. " if len(wrong) < len(entries) else ""
-    )
+    others = "All others are as long as their sequences. " if len(wrong) == 1 < len(entries) else ""
     return f"{text} {others}Look whether y[{i}] belongs to this sequence, and give it {len(given.X[i])} entries."
 
 

@@ -149,13 +149,25 @@ def _timed_word(path: Path, number: int, line: str) -> str:
 
 
 def match_transcripts(utterances: Sequence[str], transcripts: Mapping[str, Words], file: str | Path) -> list[Words]:
-    """Return the words of each utterance; case, and `/`, `-` or `_` between the parts of a name, make no difference."""
+    """Return the words of each utterance: those of the longest name that its own name ends with. Case, and `/`, `-` or
+    `_` between the parts of a name, make no difference."""
     known = {_plain(name): words for name, words in transcripts.items()}
-    missing = [name for name in utterances if _plain(name) not in known]
+    found: dict[str, str] = {}  # the utterance of each name in the list
+    missing = []
+    for utterance in utterances:
+        parts = _plain(utterance).split("_")
+        name = next((n for k in range(len(parts)) if (n := "_".join(parts[k:])) in known), None)
+        if name is None:
+            missing.append(utterance)
+        elif name in found:
+            what = f"{name!r} fits {found[name]} and {utterance}; write the speaker into the name"
+            raise CorpusError.one(file, what)
+        else:
+            found[name] = utterance
     if missing:
         what = f"has no transcript of {len(missing)} of {len(utterances)} utterances, the first is {missing[0]}"
         raise CorpusError.one(file, what)
-    return [known[_plain(name)] for name in utterances]
+    return [known[name] for name in found]
 
 
 def _plain(name: str) -> str:

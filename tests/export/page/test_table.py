@@ -73,6 +73,26 @@ def test_one_more_column_holds_the_truth(read, text, truth):
     assert "taken as the true answers" in " ".join(found["notes"])
 
 
+CLASSES = {**TWO, "truth": ["up", "down"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "truth", "note"),
+    [
+        ("1,2.5,up\n-3,4000,down", ["up", "down"], "The last column is taken as the true answers."),
+        ("1,2.5,up\n-3,4000,left", None, "The last column is not used: not all of its entries are classes"),
+        ("run,speed,heat,label\na,1,2.5,up\na,-3,4000,", ["up", ""], "the true answers. Not used: “run”."),
+        ("run,speed,heat\na,1,2.5\na,-3,4000", None, "Not used: “run”."),
+        ("one,speed,heat,two\nup,1,2.5,up\nup,-3,4000,up", None, "Not used: “one”, “two”."),
+    ],
+)  # fmt: skip
+def test_a_column_of_classes_holds_the_truth(read, text, truth, note):
+    found = read(text, CLASSES)
+    assert found["X"] == X
+    assert found["truth"] == truth
+    assert note in " ".join(found["notes"])
+
+
 def test_gaps_of_a_model_that_takes_them(read):
     found = read("1,\nNA,4", {**TWO, "gaps": True})
     assert found["X"][0] == 1

@@ -53,6 +53,8 @@ def test_names_of_columns_are_looked_up():
     np.testing.assert_array_equal(parse_csv(b"right,left\n1,2\n3,\n", about), [[2, 1], [np.nan, 3]])
     with pytest.raises(Refusal, match="no column 'right'"):
         parse_csv(b"left,top\n1,2\n", about)
+    with pytest.raises(Refusal, match="the table has 1 column; expected 2, with commas between: left, right"):
+        parse_csv(b"left;right\n1;2\n", about)
 
 
 def test_a_missing_value_is_null(tmp_path):

@@ -58,6 +58,22 @@ def test_values_that_have_nothing_to_do_with_x():
     assert warned(lambda: esn.fit(NOISE[:120], OTHER[:120])) == []  # too few held-out targets to tell
 
 
+@pytest.mark.parametrize("ensemble", [1, 2])
+@pytest.mark.parametrize(
+    ("settings", "first"),
+    [
+        ({"readout": "ridge"}, "more data"),
+        ({"readout": "ridge", "ridge": 1e-6}, "ridge='auto', more data"),
+        ({"ridge": 1e-6}, "more data"),  # the penalty of softmax outputs is chosen nevertheless
+    ],
+)
+def test_a_ridge_that_was_given_is_the_first_suspect(settings, first, ensemble):
+    parts = [slice(i, i + 100) for i in range(0, 2000, 100)]
+    esn = ESNClassifier(20, **settings, ensemble=ensemble, **grouped(FIXED))
+    with pytest.warns(PoorFitWarning, match=f"then try {first}, more hidden_units"):
+        esn.fit([NOISE[p] for p in parts], [OTHER[p] > 0 for p in parts])
+
+
 def test_an_ensemble_warns_once():
     parts = [slice(i, i + 100) for i in range(0, 2000, 100)]
     esn = ESNClassifier(20, ensemble=2, epochs=1, learning={"refine_epochs": 0}, random_state=0)

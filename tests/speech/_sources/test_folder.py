@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from echolearn.exceptions import CorpusError
 from echolearn.speech import ENGLISH
 from echolearn.speech._sources.folder import phone_list
 from speechfiles import ProblemsOf, open_wav, tones, write_riff, write_sphere, write_utterance
@@ -56,6 +58,8 @@ def test_phones_come_from_the_folders_own_list(folder: Path, problems_of: Proble
     (folder / "phones.txt").write_text("h#\nh#\n")
     assert "names a phone twice" in problems_of(lambda: open_wav(folder))[0]
     assert phone_list(folder.parent, ["sil", "air"]) == ENGLISH
+    with pytest.raises(CorpusError, match=r"phones.txt: does not exist.*: AA, T\. Write the phones"):
+        phone_list(folder.parent, ["sil", "AA", "T"])
 
 
 def test_every_bad_file_is_named_in_one_error(folder: Path, problems_of: ProblemsOf) -> None:

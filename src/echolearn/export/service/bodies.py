@@ -220,7 +220,9 @@ def parse_csv(body: bytes, about: About) -> Array:
 def _columns(names: list[str], about: About) -> list[int] | None:
     """Return where the model's features stand among the names; None: as they are, for a model without names."""
     if len(names) != about.n_features:
-        raise not_acceptable(f"the table has {len(names):,} columns; expected {about.n_features}.")
+        found = f"the table has {len(names):,} column{'' if len(names) == 1 else 's'}"
+        named = f": {', '.join(about.feature_names)}" if about.feature_names else ""
+        raise not_acceptable(f"{found}; expected {about.n_features}, with commas between{named}.")
     if not about.feature_names:
         return None
     if missing := [name for name in about.feature_names if name not in names]:

@@ -71,7 +71,7 @@ def joined_examinations(found: Sequence[Examination]) -> Examination:
     outcomes = [one.outcome for one in found if one.outcome is not None]
     shared = set.intersection(*(set(one.remarks) for one in found))
     remarks = {name: text for name, text in found[0].remarks.items() if name in shared}
-    return Examination(joined(outcomes) if outcomes else None, remarks)
+    return Examination(joined(outcomes) if outcomes else None, remarks, cures=found[0].cures)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,8 @@ def examine(network: Network, split: Split, fit: RidgeFit, ridge: Ridge, *, stre
         remarks |= _remark_on_ridge(unseen, network, ridge, split)
     if unseen is not None and network.readout.strength is not None and len(strengths) > 1:
         remarks |= _remark_on_strength(unseen, network.readout.strength, fit, strengths)
-    return Examination(None if unseen is None else unseen.outcome(), remarks)
+    first = "" if callable(ridge) or network.readout.softmax else "ridge='auto', "
+    return Examination(None if unseen is None else unseen.outcome(), remarks, cures=first + Examination.cures)
 
 
 @dataclass(frozen=True, eq=False)

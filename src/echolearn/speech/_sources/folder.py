@@ -43,7 +43,9 @@ def find_folder(root: str | Path, seed: int = 0, *, labels_required: bool = True
 
 
 def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
-    """Return the phones of `phones.txt` or else TIMIT's or the English list, whichever has more of those used."""
+    """Return the phones of `phones.txt` or else TIMIT's or the English list, whichever has more of those used.
+
+    A CorpusError reports that the file is missing, if the better list lacks more than half of the phones used."""
     path = Path(root) / PHONE_LIST
     if path.is_file():
         phones = tuple(path.read_text(encoding="utf-8").split())
@@ -51,7 +53,12 @@ def phone_list(root: str | Path, used: Iterable[str]) -> tuple[str, ...]:
             raise CorpusError.one(path, "is empty or names a phone twice; expected one phone per line")
         return phones
     counts = Counter(used)
-    return max((TIMIT_61, ENGLISH), key=lambda known: sum(counts[phone] for phone in known))
+    known = max((TIMIT_61, ENGLISH), key=lambda known: sum(counts[phone] for phone in known))
+    unknown = sorted(counts.keys() - set(known))
+    if 2 * len(unknown) > len(counts):
+        what = "does not exist, and most phones of the labels are neither in TIMIT's nor in the American English list"
+        raise CorpusError.one(path, f"{what}: {', '.join(unknown)}. Write the phones of the corpus to it, one per line")
+    return known
 
 
 def hold_out(

@@ -216,7 +216,7 @@
       shared.canvases.forEach((canvas) => canvas.redraw());
     }
 
-    const entry = ui.entry({ model, use });
+    const entry = ui.entry({ model, use, truth: ["softmax", "nearest"].includes(model.kind) ? names : true });
     root.append(entry.root, ...[versus].filter(Boolean), ...[pair(answers.map((one) => one.root))].flat(), inputCard, ...[pair(units.map((one) => one.root))].flat(), effects.root);
     entry.root.append(status);
     entry.example();

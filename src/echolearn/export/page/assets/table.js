@@ -2,7 +2,8 @@
 
    echolearn.readTable(text, {inputs, names, gaps, truth}) -> {X, steps, truth, notes}
      X: Float64Array (steps * inputs); truth: array of texts or null; notes: sentences about what was done.
-     gaps: whether the model takes empty cells. truth: whether one more column may hold the true answers.
+     gaps: whether the model takes empty cells. truth: whether one more column may hold the true answers, or the classes
+     that all cells of such a column name.
    Throws an Error with one plain sentence where the text cannot be what the model takes. */
 "use strict";
 (() => {
@@ -47,12 +48,14 @@
   /** Return which columns hold the inputs, in their order, and which the truth. */
   function choose(header, rows, { inputs, names, truth }, notes) {
     const width = rows[0].length, known = names.filter((name) => !/^input \d+$/.test(name));
-    const all = Array.from({ length: width }, (_, k) => k);
+    const all = Array.from({ length: width }, (_, k) => k), classes = Array.isArray(truth) ? truth : null;
+    const fits = (k) => !classes || rows.every((row) => GAP.test(row[k]) || classes.includes(row[k]));
     if (header && known.length === inputs && names.every((name) => header.includes(name))) {
       const found = names.map((name) => header.indexOf(name)), rest = all.filter((k) => !found.includes(k) && !COUNTER.test(header[k]));
-      const answers = truth && rest.length === 1 ? rest[0] : null;
+      const fitting = rest.filter(fits), answers = truth && fitting.length === 1 && (classes || rest.length === 1) ? fitting[0] : null;
+      const unused = rest.filter((k) => k !== answers);
       if (answers !== null) notes.push(`The column ${shown(header[answers])} is taken as the true answers.`);
-      else if (rest.length) notes.push(`Not used: ${rest.map((k) => shown(header[k])).join(", ")}.`);
+      if (unused.length) notes.push(`Not used: ${unused.map((k) => shown(header[k])).join(", ")}.`);
       return { found, answers };
     }
     let found = all;
@@ -61,8 +64,9 @@
       notes.push(`The first column (${header[0] ? shown(header[0]) : "without a name"}) is left out.`);
     }
     if (truth && found.length === inputs + 1) {
-      notes.push(`The last column${header ? ` (${shown(header[found[inputs]])})` : ""} is taken as the true answers.`);
-      return { found: found.slice(0, inputs), answers: found[inputs] };
+      const last = found[inputs], used = fits(last);
+      notes.push(`The last column${header ? ` (${shown(header[last])})` : ""} is ${used ? "taken as the true answers" : "not used: not all of its entries are classes of the model"}.`);
+      return { found: found.slice(0, inputs), answers: used ? last : null };
     }
     if (found.length !== inputs) {
       const wanted = known.length && inputs <= 12 ? `: ${known.join(", ")}` : "";
