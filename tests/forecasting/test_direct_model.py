@@ -23,28 +23,28 @@ def model():
 
 @pytest.mark.parametrize("horizon", [1, 5, 30])
 def test_forecasts_along_a_series_are_those_after_each_value(model, horizon):
-    start = model.start(Y[:, None])
-    along = model.forecasts_along(start, Y[:, None], NONE, horizon)
+    start = model.start(Y[:, None], NONE)
+    along = start.forecasts_along(Y[:, None], NONE, horizon)
     assert along.shape == (120 - horizon, 1)
     for n in (1, 40, 120 - horizon):
-        end = model.follow(start, Y[:n, None], NONE[:n])
-        ahead = end.in_units(model.forecast(end, horizon), np.empty((horizon, 0)))
+        end = start.follow(Y[:n, None], NONE[:n])
+        ahead = end.in_units(end.forecast(horizon), np.empty((horizon, 0)))
         np.testing.assert_allclose(along[n - 1], ahead[-1], rtol=1e-10)
 
 
 def test_beyond_the_last_horizon_corrections_fade_and_errors_widen(model):
-    series, H = model.end, model.horizon
+    H = model.horizon
     plain = replace(model, D=np.zeros_like(model.D))
-    correction = (model.forecast(series, H + 3) - plain.forecast(series, H + 3))[:, 0]
+    correction = (model.forecast(H + 3) - plain.forecast(H + 3))[:, 0]
     assert correction[H + 1] == pytest.approx(correction[H - 1] * CORRECTION_DECAY_PER_STEP**2)
-    lower, upper = model.interval(series, 4 * H, 0.9)
+    lower, upper = model.interval(4 * H, 0.9)
     width = (upper - lower)[:, 0]
     assert width[4 * H - 1] == pytest.approx(2 * width[H - 1])
-    np.testing.assert_allclose((lower + upper) / 2, model.forecast(series, 4 * H))
+    np.testing.assert_allclose((lower + upper) / 2, model.forecast(4 * H))
 
 
 def test_another_series_has_its_own_unit(model):
-    small, large = (model.start(scale * Y[:, None]).columns[0] for scale in (1.0, 1000.0))
+    small, large = (model.start(scale * Y[:, None], NONE).columns[0] for scale in (1.0, 1000.0))
     np.testing.assert_allclose(large.spread, 1000 * small.spread)
     np.testing.assert_allclose(large.input_scale, 1000 * small.input_scale)
 

@@ -476,7 +476,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     def season_(self) -> tuple[int, int] | None:
         """The seasons of direct forecasts, of the first series; None for the closed loop."""
         model = direct_model(self.forecast_)
-        return None if model is None else model.end.columns[0].members.seasons
+        return None if model is None else model.columns[0].members.seasons
 
     @property
     def horizon_(self) -> int | None:

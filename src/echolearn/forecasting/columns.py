@@ -17,13 +17,10 @@ import numpy as np
 from echolearn.exceptions import ForecastWarning
 from echolearn.forecasting._loops import advance_features
 from echolearn.forecasting.smoothing import (
-    Position,
     Smoothing,
     errors_ahead,
     first_origin,
     fit_smoothing,
-    forecast_ahead,
-    from_scale,
     to_scale,
     weighted_median,
 )
@@ -40,25 +37,18 @@ MAX_INPUT_DEVIATIONS = 4.0  # inputs of the network are cut at so many standard 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of one series: its members, the scale they are corrected in, how large its errors are, where it is.
-
-    log: whether errors are of logarithms; spread (H,): the typical error at each horizon; input_scale (3,): of the
-    network's inputs; effects (inputs,): the effect of exogenous inputs; unit: the typical change from step to step.
-    position: of the members; expected: the one-step forecast; past, level: the last season and the slow level; age: the
-    number of steps since the last known value.
-    """
+    """One column of one series, with what was fitted to it and where it is."""
 
     members: Smoothing
-    log: bool
-    spread: Array
-    input_scale: Array
-    effects: Array
-    unit: float
-    position: Position
-    expected: float
-    past: Array
-    level: float
-    age: int
+    log: bool  # whether errors are those of logarithms
+    spread: Array  # (H,), the typical error at each horizon
+    input_scale: Array  # (3,), of the network's inputs
+    effects: Array  # (inputs,), of exogenous inputs
+    unit: float  # the typical change from step to step
+    expected: float  # the one-step forecast
+    past: Array  # (m,), the last season
+    level: float  # the slow level
+    age: int  # the number of steps since the last known value
 
     def begin(self, y: Array) -> Self:
         """Return the column before the first value of a series y, in the unit of its values."""
@@ -66,15 +56,13 @@ class Column:
         ratio = unit / self.unit if unit > 0 and self.unit > 0 else 1.0
         P[~self.members.logs, 6:] *= ratio
         ratio = 1.0 if self.log else ratio
-        members = replace(self.members, P=P)
         begun = replace(
             self,
-            members=members,
+            members=replace(self.members, P=P).start(y),
             spread=self.spread * ratio,
             input_scale=self.input_scale * ratio,
             unit=unit,
-            position=members.start(y),
-            past=np.zeros(members.seasons[0]),
+            past=np.zeros(self.members.seasons[0]),
             level=0.0,
             age=0,
         )
@@ -82,32 +70,32 @@ class Column:
 
     def forecast(self, steps: int) -> Array:
         """Return the forecast (steps,) of the members in the scale of the errors."""
-        return to_scale(forecast_ahead(self.members, self.position, steps), self.log)
+        return to_scale(self.members.forecast(steps), self.log)
 
     def follow(self, y: Array, horizon: int) -> Track:
         """Return the track over further values y."""
-        F, position = self.members.advance(y, self.position, horizon)
+        F, members = self.members.advance(y, horizon)
         G, z = to_scale(weighted_median(F, self.members.weights), self.log), to_scale(y, self.log)
-        time, expected = self.position.time, np.concatenate([[self.expected], G[:-1, 0]])
+        time, expected = self.members.time, np.concatenate([[self.expected], G[:-1, 0]])
         if time == 0 and not np.isnan(z[0]):
             expected[0] = z[0]
         past, level, inputs = self.past.copy(), np.array([self.level]), np.empty((len(y), DEVIATIONS_PER_COLUMN))
         advance_features(z, expected, time, past, level, 2 / (3 * max(len(past), MIN_LEVEL_STEPS)), inputs)
         known = np.flatnonzero(~np.isnan(z))
         age = len(y) - 1 - int(known[-1]) if len(known) else self.age + len(y)
-        end = replace(self, position=position, expected=float(G[-1, 0]), past=past, level=float(level[0]), age=age)
-        return Track(z, G, expected, inputs, end)
+        end = replace(self, members=members, expected=float(G[-1, 0]), past=past, level=float(level[0]), age=age)
+        return Track(y, z, G, expected, inputs, end)
 
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A column over a series: z (n,), forecasts of z (n, H), what was expected of each z, inputs of the network (n, 3),
-    and the column at its end."""
+    """A column over a series."""
 
-    z: Array
-    G: Array
-    expected: Array
-    inputs: Array
+    y: Array  # (n,), the values
+    z: Array  # (n,), in the scale of the errors
+    G: Array  # (n, H), forecasts of z
+    expected: Array  # (n,), of z
+    inputs: Array  # (n, 3), of the network
     end: Column
 
     @property
@@ -121,10 +109,10 @@ class Track:
         usual = column.members.P[column.members.logs == column.log, 6].min()
         error = abs(self.z[t] - self.expected[t]) if t >= 0 else 0.0
         if error / ODD_CHANGES > usual:
-            value = from_scale(self.z[t], column.log)
             warn_user(
-                f"the last known value, {value:.6g}, is far from what the series led to expect: {error / usual:.0f} "
-                "times the largest error that trend and season learn from. If it is a mistake, replace it by NaN.",
+                f"the last known value, {self.y[t]:.6g}, is far from what the series led to expect: "
+                f"{error / usual:.0f} times the largest error that trend and season learn from. If it is a mistake, "
+                "replace it by NaN.",
                 ForecastWarning,
             )
 
@@ -137,8 +125,8 @@ def fit_column(
     rest = y - E @ effects
     members, C = fit_smoothing(rest, seasons, horizon, log=log, trend=trend)
     in_logs = bool(members.weights[members.logs].sum() > 0.5 and np.nanmin(rest) > 0 and C.min() > 0)
-    unit, ones, start = typical_step(rest), np.ones(horizon), members.start(rest)
-    column = Column(members, in_logs, ones, np.ones(DEVIATIONS_PER_COLUMN), effects, unit, start, 0.0, ones, 0.0, 0)
+    unit, ones = typical_step(rest), np.ones(horizon)
+    column = Column(members, in_logs, ones, np.ones(DEVIATIONS_PER_COLUMN), effects, unit, 0.0, ones, 0.0, 0)
     track = column.begin(rest).follow(rest, horizon)
     first = first_origin(len(y), seasons)
     errors = track.errors[first:]
@@ -178,7 +166,7 @@ def network_inputs(tracks: Iterable[Track]) -> Array:
         column, n = track.end, len(track.z)
         inputs.append(np.clip(track.inputs / column.input_scale, -MAX_INPUT_DEVIATIONS, MAX_INPUT_DEVIATIONS))
         m = column.members.seasons[0]
-        phase = 2 * np.pi * (column.position.time - n + np.arange(n)) / m
+        phase = 2 * np.pi * (column.members.time - n + np.arange(n)) / m
         inputs.append(np.stack([np.sin(phase), np.cos(phase)], axis=1) * (m > 1))
     return np.hstack(inputs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -52,127 +53,106 @@ class SeriesSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class FollowedSeries:
-    """A series that a model follows: its columns, and what the readout sees where they are."""
-
-    columns: tuple[Column, ...]
-    state: Array
-    inputs: Array
-
-    def without_effects(self, Y: Array, E: Array) -> Array:
-        """Return values Y (n, dims) less the effects of their exogenous inputs."""
-        return np.asarray(Y - self._effects(E))
-
-    def in_units(self, Z: Array, E: Array) -> Array:
-        """Return forecasts (..., steps, dims) in the units of the series, with the effects of inputs E (steps, ...)."""
-        values = np.stack([from_scale(Z[..., j], column.log) for j, column in enumerate(self.columns)], axis=-1)
-        return np.asarray(values + self._effects(E))
-
-    def tracks(self, rest: Array, horizon: int) -> list[Track]:
-        """Return the tracks of the columns over further values without exogenous effects (n, dims)."""
-        return [c.follow(np.ascontiguousarray(y), horizon) for c, y in zip(self.columns, rest.T, strict=True)]
-
-    def _effects(self, E: Array) -> Array:
-        return np.stack([E @ column.effects for column in self.columns], axis=1)
-
-
-@dataclass(frozen=True, eq=False)
 class DirectModel:
-    """All that was fitted to one series: reservoir, D (M, columns * horizon), whether D sees the inputs, and errors.
-
-    end: the series at its last step; scale (columns,): its standard deviation, 1 for a constant one; errors (origins,
-    columns * horizon): of the forecasts of the training series, in units of each output's spread, row by row those of
-    one origin; NaN where the truth was not known. widening: how much larger errors to come are than those that remain
-    after a fit. gain: the share of the mean absolute error that the correction took off in the backtest.
-    """
+    """All that was fitted to one series, and where it is in that series or in another one."""
 
     reservoir: Reservoir
-    D: Array
-    sees_inputs: bool
+    D: Array  # (M, columns * horizon), intercept last: the readout of the corrections
+    sees_inputs: bool  # whether D sees the inputs of the reservoir beside its state
     horizon: int
-    end: FollowedSeries
-    scale: Array
-    errors: Array
-    widening: float
+    columns: tuple[Column, ...]
+    state: Array  # (N,) and
+    inputs: Array  # (inputs,): of the reservoir at the last step
+    scale: Array  # (columns,), standard deviations; 1 for a constant column
+    errors: Array  # (origins, columns * horizon), of forecasts of the training series, in units of the spread; or NaN
+    widening: float  # how much larger errors to come are than those that remain after a fit
     ridge: float
-    gain: float
+    gain: float  # the share of the mean absolute error that the correction took off in the backtest
     dtype: str
 
     @property
     def dims(self) -> int:
         """The number of columns of the series."""
-        return len(self.end.columns)
+        return len(self.columns)
 
-    def start(self, Y: Array) -> FollowedSeries:
-        """Return another series at its beginning, in the units of its values Y (n, dims), without exogenous effects."""
-        columns = tuple(c.begin(np.ascontiguousarray(y)) for c, y in zip(self.end.columns, Y.T, strict=True))
+    def start(self, Y: Array, E: Array) -> Self:
+        """Return the model before another series, in the units of its values Y (n, dims) with exogenous inputs E."""
+        columns = tuple(c.begin(y) for c, y in zip(self.columns, self._without_effects(Y, E), strict=True))
         r = self.reservoir
         state = np.zeros(r.N) if r.initial_state is None else np.asarray(r.initial_state, dtype=np.float64)
-        return FollowedSeries(columns, state, np.zeros(r.n_in))
+        return replace(self, columns=columns, state=state, inputs=np.zeros(r.n_in))
 
-    def follow(self, series: FollowedSeries, Y: Array, E: Array) -> FollowedSeries:
-        """Return a series after further values Y (n, dims) with their exogenous inputs; warn of an odd last value."""
-        rest = series.without_effects(Y, E)
-        tracks = series.tracks(rest, 1)
-        for track, y in zip(tracks, rest.T, strict=True):
+    def follow(self, Y: Array, E: Array) -> Self:
+        """Return the model after further values Y (n, dims) with exogenous inputs E; warn of an odd last value."""
+        tracks = self.tracks(Y, E, 1)
+        for track in tracks:
             track.warn_of_odd_end()
-            if track.end.log and np.nanmin(y, initial=np.inf) <= 0:
+            if track.end.log and np.nanmin(track.y, initial=np.inf) <= 0:
                 warn_user(
-                    f"a value of {np.nanmin(y):.6g} is taken as a gap: the series was forecast in logarithms, because "
-                    "all its values were positive. Fit again with it.",
+                    f"a value of {np.nanmin(track.y):.6g} is taken as a gap: the series was forecast in logarithms, "
+                    "because all its values were positive. Fit again with it.",
                     ForecastWarning,
                 )
-        moved = replace(series, columns=tuple(track.end for track in tracks))
+        moved = replace(self, columns=tuple(track.end for track in tracks))
         if not self.D.any():
             return moved
         U = network_inputs(tracks)
-        return replace(moved, state=run_reservoir(self.reservoir, U, series.state, self.dtype)[-1], inputs=U[-1])
+        return replace(moved, state=run_reservoir(self.reservoir, U, self.state, self.dtype)[-1], inputs=U[-1])
 
-    def forecast(self, series: FollowedSeries, steps: int) -> Array:
-        """Return the forecast (steps, dims) of a series in the scale of its errors, without exogenous effects."""
-        bases = [column.forecast(steps) for column in series.columns]
-        return np.stack(bases, axis=1) + self._corrections(series, steps)
+    def tracks(self, Y: Array, E: Array, horizon: int) -> list[Track]:
+        """Return the tracks of the columns over further values Y (n, dims) with exogenous inputs E."""
+        return [c.follow(y, horizon) for c, y in zip(self.columns, self._without_effects(Y, E), strict=True)]
 
-    def _corrections(self, series: FollowedSeries, steps: int) -> Array:
-        """Return the corrections (steps, dims) of a series; beyond the last horizon they fade."""
+    def in_units(self, Z: Array, E: Array) -> Array:
+        """Return forecasts (..., steps, dims) in the units of the series, with the effects of inputs E (steps, ...)."""
+        values = [from_scale(Z[..., j], c.log) + E @ c.effects for j, c in enumerate(self.columns)]
+        return np.stack(values, axis=-1)
+
+    def _without_effects(self, Y: Array, E: Array) -> list[Array]:
+        """Return the values of each column less the effects of exogenous inputs."""
+        return [y - E @ c.effects for y, c in zip(Y.T, self.columns, strict=True)]
+
+    def forecast(self, steps: int) -> Array:
+        """Return the forecast (steps, dims) in the scale of the errors; beyond the last horizon corrections fade."""
+        Z = np.stack([column.forecast(steps) for column in self.columns], axis=1)
         if not self.D.any():
-            return np.zeros((steps, self.dims))
-        row = np.concatenate([series.state, series.inputs]) if self.sees_inputs else series.state
+            return Z
+        row = np.concatenate([self.state, self.inputs]) if self.sees_inputs else self.state
         per_column = (row @ self.D[:-1] + self.D[-1]).reshape(self.dims, self.horizon)
         h = np.arange(steps)
         last = np.minimum(h, self.horizon - 1)
         fade = CORRECTION_DECAY_PER_STEP ** np.maximum(h - self.horizon + 1, 0)
-        spreads = np.stack([column.spread[last] for column in series.columns])
-        return np.asarray((per_column[:, last] * fade * spreads).T)
+        spreads = np.stack([column.spread[last] for column in self.columns])
+        return np.asarray(Z + (per_column[:, last] * fade * spreads).T)
 
-    def forecasts_along(self, series: FollowedSeries, Y: Array, E: Array, horizon: int) -> Array:
+    def forecasts_along(self, Y: Array, E: Array, horizon: int) -> Array:
         """Return, in units, the forecasts (n - horizon, dims) made `horizon` steps before each value Y[horizon:]."""
-        tracks = series.tracks(series.without_effects(Y, E), horizon)
+        tracks = self.tracks(Y, E, horizon)
         Z = np.stack([track.G[:, horizon - 1] for track in tracks], axis=1)
         if self.D.any():
             U = network_inputs(tracks)
-            H = run_reservoir(self.reservoir, U, series.state, self.dtype)
+            H = run_reservoir(self.reservoir, U, self.state, self.dtype)
             last = min(horizon, self.horizon) - 1
             scaled = (np.hstack([H, U]) if self.sees_inputs else H) @ self.D[:-1] + self.D[-1]
-            spread = np.array([column.spread[last] for column in series.columns])
+            spread = np.array([column.spread[last] for column in self.columns])
             fade = CORRECTION_DECAY_PER_STEP ** max(horizon - self.horizon, 0)
             Z = Z + scaled[:, last :: self.horizon] * spread * fade
-        return series.in_units(Z[: len(Y) - horizon], E[horizon:])
+        return self.in_units(Z[: len(Y) - horizon], E[horizon:])
 
-    def interval(self, series: FollowedSeries, steps: int, coverage: float) -> tuple[Array, Array]:
+    def interval(self, steps: int, coverage: float) -> tuple[Array, Array]:
         """Return bounds (steps, dims) around the forecast, in the scale of the errors.
 
         They lie at a quantile of the absolute errors of a column at all horizons, corrected for the number of origins.
         """
-        Z, widths = self.forecast(series, steps), []
+        Z, widths = self.forecast(steps), []
         level = min(1.0, coverage * (1 + ORIGINS_PER_INDEPENDENT_ERROR / max(len(self.errors), 1)))
         for errors in np.split(np.abs(self.errors), self.dims, axis=1):
             known = errors[~np.isnan(errors)]
             widths.append(float(np.quantile(known, level)) if len(known) else 0.0)
-        width = np.array(widths) * self._spreads(series, steps)[0]
+        width = np.array(widths) * self._spreads(steps)[0]
         return Z - width, Z + width
 
-    def paths(self, series: FollowedSeries, steps: int, count: int, rng: np.random.Generator) -> Array:
+    def paths(self, steps: int, count: int, rng: np.random.Generator) -> Array:
         """Return sample paths (count, steps, dims): the forecast and the whole run of errors of drawn origins.
 
         An error that is not known is drawn from its column. Beyond the last horizon its error is kept, and grows as in
@@ -184,19 +164,19 @@ class DirectModel:
             gaps = np.isnan(errors[:, j])
             errors[gaps, j] = known[rng.integers(len(known), size=gaps.sum())] if len(known) else 0.0
         errors *= rng.choice([-1.0, 1.0], size=(count, 1))
-        spreads, last = self._spreads(series, steps)
+        spreads, last = self._spreads(steps)
         per_column = errors.reshape(count, self.dims, self.horizon)
         by_step = np.stack([per_column[:, j, last[:, j]] for j in range(self.dims)], axis=2)
-        return np.asarray(self.forecast(series, steps) + by_step * spreads)
+        return np.asarray(self.forecast(steps) + by_step * spreads)
 
-    def _spreads(self, series: FollowedSeries, steps: int) -> tuple[Array, Array]:
+    def _spreads(self, steps: int) -> tuple[Array, Array]:
         """Return the typical error and the index of its horizon, both (steps, dims), from the last known value on.
 
         Beyond the last horizon errors grow like the square root.
         """
-        h = np.arange(1, steps + 1)[:, None] + np.array([column.age for column in series.columns])
+        h = np.arange(1, steps + 1)[:, None] + np.array([column.age for column in self.columns])
         last = np.minimum(h, self.horizon) - 1
-        spread = np.stack([column.spread[last[:, j]] for j, column in enumerate(series.columns)], axis=1)
+        spread = np.stack([column.spread[last[:, j]] for j, column in enumerate(self.columns)], axis=1)
         return spread * np.sqrt(np.maximum(h / self.horizon, 1.0)) * self.widening, last
 
 
@@ -237,7 +217,9 @@ def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettin
         D=np.hstack([correction.D for correction in corrections]),
         sees_inputs=settings.direct,
         horizon=horizon,
-        end=FollowedSeries(tuple(track.end for track in tracks), H[-1], U[-1]),
+        columns=tuple(track.end for track in tracks),
+        state=H[-1],
+        inputs=U[-1],
         scale=np.where(spread > 0, spread, 1.0),
         errors=np.hstack([correction.residuals for correction in corrections])[:-1][-MAX_KEPT_ORIGINS:],
         widening=float(np.sqrt((n + df) / (n - df))),

@@ -95,7 +95,7 @@ def _least_error(
     forecasts as they are without a correction.
     """
     X, data, model = of_series
-    z, y, column = data.Z[0], data.Y[0][:, 0], model.end.columns[0]
+    z, y, column = data.Z[0], data.Y[0][:, 0], model.columns[0]
     n, kept = len(y), len(model.errors)  # the last row of these errors is of the origin n - 2
     first = max(int(PROBE_FITTED_SHARE * len(X)) + n - 1 - len(X), n - 1 - kept)
     horizon = min(model.horizon, n - first - 2)
@@ -106,7 +106,7 @@ def _least_error(
     of_loops = [np.nan_to_num(np.abs(values - z[ahead, 0]).mean(), nan=np.inf) for values in loops]
     index = start if of_loops[start] < MAX_LOOP_EXCESS * min(of_loops) else int(np.argmin(of_loops))
     loop, truth = loops[index] * data.form.codec.scale + data.form.codec.mean, y[ahead]
-    (track,) = model.start(data.Y[0]).tracks(data.Y[0], horizon)
+    (track,) = model.start(data.Y[0], data.E[0]).tracks(data.Y[0], data.E[0], horizon)
     of_direct = model.errors[origins - (n - 1 - kept), :horizon] * column.spread[:horizon]
     direct = from_scale(to_scale(truth, column.log) - of_direct, column.log)
     forecasts = {

@@ -29,8 +29,8 @@ class MeanForecast(LoopForecast):
         """Return the mean; the network of the closed loop takes the place of the one that corrects direct forecasts."""
         reservoir, (model,) = loop.network.reservoir, direct.models
         D = np.zeros((len(loop.network.readout.U), model.D.shape[1]))
-        end = replace(model.end, state=np.zeros(reservoir.N), inputs=np.zeros(reservoir.n_in))
-        plain = replace(model, reservoir=reservoir, D=D, end=end)
+        state, inputs = np.zeros(reservoir.N), np.zeros(reservoir.n_in)
+        plain = replace(model, reservoir=reservoir, D=D, state=state, inputs=inputs)
         return cls(**vars(loop), direct=replace(direct, network=loop.network, models=(plain,)))
 
     def predict(self, ahead: Continuation) -> Answers:
