@@ -144,7 +144,9 @@ def test_warnings_are_notes_and_both_seasons_are_named(tmp_path):
     (tmp_path / "odd.csv").write_text(file_of(hours, load, "%Y-%m-%d %H:%M"))
     output = forecast(tmp_path / "odd.csv", "--horizon", "2").output
     assert (
-        output.count("the last known value") == output.count(f"note: the last known value, {load[-1]:.6g}, is far") == 1
+        output.count("the last known value, ")
+        == output.count(f"note: the last known value, {load[-1]:.6g}, is far")
+        == 1
     )
 
 
