@@ -19,8 +19,7 @@ from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback
 from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
 from echolearn.forecasting.direct_model import DirectModel, SeriesSettings
-from echolearn.forecasting.dynamics import choose_method
-from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
+from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast, choose_method
 from echolearn.forecasting.loop_forecast import fit_loop_forecast
 from echolearn.forecasting.series import Continuation, SeriesData
 from echolearn.persistence.save import save_model

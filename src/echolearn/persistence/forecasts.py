@@ -11,9 +11,8 @@ import numpy as np
 from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.model import FittedModel
 from echolearn.forecasting.calendar import Calendar
-from echolearn.forecasting.columns import Column
 from echolearn.forecasting.direct_forecast import DirectForecast
-from echolearn.forecasting.direct_model import DirectModel
+from echolearn.forecasting.direct_model import Column, DirectModel
 from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
 from echolearn.forecasting.loop_forecast import LoopForecast
 from echolearn.forecasting.series import SeriesForm
