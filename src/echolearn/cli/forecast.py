@@ -137,21 +137,20 @@ def _are_years(values: Array) -> bool:
 
 def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
     """Return the name of the column to forecast; numeric: the names of columns of numbers."""
-    if column is None:
-        if len(numeric) > 1:
-            raise ValueError(
-                f"{table.path} has {len(numeric)} columns of numbers: {', '.join(numeric)}. Name one: --column."
-            )
-        if not numeric:
-            others = [j for j, texts in enumerate(table.columns) if not all(map(looks_like_date, texts))]
-            dates_only = f"{table.path} has dates only; expected a column of numbers beside them."
-            raise ValueError(table.problem(others[-1]) if others else dates_only)
-        return numeric[0]
-    if column not in table.names:
-        raise ValueError(f"{table.path} has no column of numbers {column!r}; it has {', '.join(numeric) or 'none'}.")
-    if column not in numeric:
-        raise ValueError(table.problem(table.names.index(column)))
-    return column
+    if column is None and len(numeric) > 1:
+        raise ValueError(
+            f"{table.path} has {len(numeric)} columns of numbers: {', '.join(numeric)}. Name one: --column."
+        )
+    if column is None and not numeric:
+        others = [j for j, texts in enumerate(table.columns) if not all(map(looks_like_date, texts))]
+        dates_only = f"{table.path} has dates only; expected a column of numbers beside them."
+        raise ValueError(table.problem(others[-1]) if others else dates_only)
+    name = column or numeric[0]
+    if name not in table.names:
+        raise ValueError(f"{table.path} has no column of numbers {name!r}; it has {', '.join(numeric) or 'none'}.")
+    if name not in numeric:
+        raise ValueError(table.problem(table.names.index(name)))
+    return name
 
 
 def _dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex | None:
@@ -174,10 +173,10 @@ def _dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex | No
 def _not_used(table: TextTable, j: int) -> str:
     """Return the note on a column that holds neither numbers nor dates."""
     texts = table.columns[j]
-    if looks_like_date(texts[0]):
-        i = next(i for i, text in enumerate(texts) if not looks_like_date(text))
-    else:
-        i = next((i for i, text in enumerate(texts) if table.number(j, text) is None), 0)
+    dates = looks_like_date(texts[0])
+    i = next(
+        i for i, text in enumerate(texts) if not (looks_like_date(text) if dates else table.number(j, text) is not None)
+    )
     return (
         f"The column {table.names[j]!r} was not used: line {table.lines[i]} has {texts[i]!r:.40}, which is neither a "
         "number nor a date such as 2024-01-31."

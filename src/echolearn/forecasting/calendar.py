@@ -29,21 +29,15 @@ WRITTEN_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}([./-]\d{1,4})?(\D.*)?")
 
 @dataclass(frozen=True)
 class Calendar:
-    """The steps of a series of pandas: the last one, and how the next ones follow. It can be written as JSON.
+    """The steps of a series of pandas: the last one, and how the next ones follow. It can be written as JSON."""
 
-    kind: "dates" or "periods" (step: a frequency of pandas), "months" (a number of months), "cycle" (distances in
-    nanoseconds that repeat), "numbers" (a whole number), or "rows", which are only counted; zone: in which dates are
-    shown; counted_in: the zone in which they are at equal distances; name: of the index; columns: of a data frame, or
-    the name of a series.
-    """
-
-    kind: str
+    kind: str  # "dates", "periods", "months" (a number of them), "cycle", "numbers", or "rows", which are only counted
     last: str
-    step: str = ""
-    zone: str | None = None
-    counted_in: str | None = None
-    name: str | None = None
-    columns: Sequence[str | int | None] = (None,)
+    step: str = ""  # a frequency of pandas, a whole number, or the distances of a cycle in nanoseconds
+    zone: str | None = None  # in which dates are shown,
+    counted_in: str | None = None  # and in which they are at equal distances
+    name: str | None = None  # of the index
+    columns: Sequence[str | int | None] = (None,)  # of a data frame, or the name of a series
     frame: bool = False
 
     def ahead(self, count: int) -> pd.Index:
@@ -85,15 +79,15 @@ class Calendar:
         """How many steps an hour, a day, a week and a year have, where these are two or more."""
         if self.kind in ("numbers", "rows"):
             return []
-        steps = int(MAX_YEARS_PER_MEAN * PERIOD_SECONDS[-1] / self._mean_seconds(1))
-        seconds = self._mean_seconds(max(1, min(STEPS_PER_MEAN, steps)))
-        return sorted({m for period in PERIOD_SECONDS if (m := round(period / seconds)) > 1})
 
-    def _mean_seconds(self, steps: int) -> float:
-        """Return the mean distance of the next steps."""
-        ahead = self.ahead(steps + 1)
-        stamps = ahead.to_timestamp() if self.kind == "periods" else ahead
-        return float((stamps[-1] - stamps[0]).total_seconds()) / steps
+        def mean_seconds(steps: int) -> float:
+            ahead = self.ahead(steps + 1)
+            stamps = ahead.to_timestamp() if self.kind == "periods" else ahead
+            return float((stamps[-1] - stamps[0]).total_seconds()) / steps
+
+        steps = int(MAX_YEARS_PER_MEAN * PERIOD_SECONDS[-1] / mean_seconds(1))
+        seconds = mean_seconds(max(1, min(STEPS_PER_MEAN, steps)))
+        return sorted({m for period in PERIOD_SECONDS if (m := round(period / seconds)) > 1})
 
 
 def rows_in_order(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, bool]:
@@ -131,9 +125,11 @@ def on_calendar(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, Calendar 
     if index is None or callable(index):
         return table, None
     frame, n = table.ndim == 2, len(index)
-    names = table.columns if frame else [table.name]
-    columns = [name if name is None or isinstance(name, (str, int)) else str(name) for name in names]
-    about: Facts = {"name": None if index.name is None else str(index.name), "columns": columns, "frame": frame}
+    names = [
+        name if name is None or isinstance(name, (str, int)) else str(name)
+        for name in (table.columns if frame else [table.name])
+    ]
+    about: Facts = {"name": None if index.name is None else str(index.name), "columns": names, "frame": frame}
     if not has_dates:
         return table, Calendar(**about, **_numbers(index))
     whole, steps = _whole_calendar(index)

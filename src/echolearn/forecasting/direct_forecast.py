@@ -30,16 +30,12 @@ SeriesEnd: TypeAlias = tuple[DirectModel, Array]  # a model at the end of its se
 
 @dataclass(frozen=True, eq=False)
 class DirectForecast:
-    """One direct model per series, which knows where its series is: a `Forecast`.
-
-    network: the reservoir, with the readout of the corrections one step ahead of the first series; last_value (series,
-    dims): standardised, NaN where it is not known.
-    """
+    """One direct model per series, which knows where its series is: a `Forecast`."""
 
     form: SeriesForm
-    network: Network
+    network: Network  # the reservoir, with the readout of the corrections one step ahead of the first series
     models: tuple[DirectModel, ...]
-    last_value: Array
+    last_value: Array  # (series, dims), standardised; NaN where it is not known
     residuals: Array
 
     method: ClassVar[str] = "direct"
@@ -81,8 +77,7 @@ class DirectForecast:
     def errors(self, series: SequencesLike, exogenous: SequencesLike, horizon: int) -> tuple[Array, Array]:
         """Return errors, and deviations of the truth from its mean, (n, dims), in standard deviations of each series.
 
-        They are of forecasts `horizon` steps ahead, after the washout, which is two seasons at least and at most half
-        of the series. A model starts from the values of the washout alone: no later value enters a forecast.
+        The washout has two seasons at least, and at most half of the series; a model starts from its values alone.
         """
         opened = self.form.open(series, "series", gaps=True)
         rows = self.form.open_exogenous(exogenous, opened)

@@ -303,10 +303,7 @@ class DirectModel:
         return self.in_units(Z[: len(Y) - horizon], E[horizon:])
 
     def interval(self, steps: int, coverage: float) -> tuple[Array, Array]:
-        """Return bounds (steps, dims) around the forecast, in the scale of the errors.
-
-        They lie at a quantile of the absolute errors of a column at all horizons, corrected for the number of origins.
-        """
+        """Return bounds (steps, dims) in the scale of the errors: a quantile of a column's errors at all horizons."""
         Z, widths = self.forecast(steps), []
         level = min(1.0, coverage * (1 + ORIGINS_PER_INDEPENDENT_ERROR / max(len(self.errors), 1)))
         for errors in np.split(np.abs(self.errors), self.dims, axis=1):
@@ -318,8 +315,7 @@ class DirectModel:
     def paths(self, steps: int, count: int, rng: np.random.Generator) -> Array:
         """Return sample paths (count, steps, dims): the forecast and the whole run of errors of drawn origins.
 
-        An error that is not known is drawn from its column. Beyond the last horizon its error is kept, and grows as in
-        the intervals. Signs are drawn too: the errors of few origins say little of their asymmetry.
+        Errors that are not known are drawn from their column; signs too, as few origins say little of asymmetry.
         """
         errors = self.errors[rng.integers(len(self.errors), size=count)].copy()
         for j in np.flatnonzero(np.isnan(errors).any(axis=0)):
@@ -333,14 +329,12 @@ class DirectModel:
         return np.asarray(self.forecast(steps) + by_step * spreads)
 
     def _spreads(self, steps: int) -> tuple[Array, Array]:
-        """Return the typical error and the index of its horizon, both (steps, dims), from the last known value on.
-
-        Beyond the last horizon errors grow like the square root.
-        """
+        """Return the typical error and the index of its horizon, both (steps, dims), from the last known value on."""
         h = np.arange(1, steps + 1)[:, None] + np.array([column.age for column in self.columns])
         last = np.minimum(h, self.horizon) - 1
         spread = np.stack([column.spread[last[:, j]] for j, column in enumerate(self.columns)], axis=1)
-        return spread * np.sqrt(np.maximum(h / self.horizon, 1.0)) * self.widening, last
+        grown = np.sqrt(np.maximum(h / self.horizon, 1.0))  # beyond the last horizon
+        return spread * grown * self.widening, last
 
 
 def default_horizon(season: int, n: int) -> int:

@@ -79,15 +79,11 @@ class MeanForecast(LoopForecast):
 
     def _about_mean(self, answers: Answers, ahead: Continuation) -> Answers:
         """Return answers about the direct forecasts, moved so that they are about the mean."""
-        listed = [
-            values if isinstance(values, list) else [values]
-            for values in (answers, super().predict(ahead), self.direct.predict(ahead))
-        ]
-        moved = [
-            cast(Array, answer) + (np.asarray(loop) - np.asarray(direct)) / 2
-            for answer, loop, direct in zip(*listed, strict=True)
-        ]
-        return moved if isinstance(answers, list) else moved[0]
+        if not isinstance(answers, list):
+            return self._about_mean([answers], ahead)[0]
+        loops, directs = (forecast(ahead) for forecast in (super().predict, self.direct.predict))
+        each = zip(answers, *(v if isinstance(v, list) else [v] for v in (loops, directs)), strict=True)
+        return [cast(Array, answer) + (np.asarray(loop) - np.asarray(direct)) / 2 for answer, loop, direct in each]
 
 
 Forecast: TypeAlias = LoopForecast | DirectForecast  # a MeanForecast is a LoopForecast
@@ -119,13 +115,11 @@ def choose_method(
 ) -> tuple[str, NetworkSettings, DirectForecast | None]:
     """Return "closed_loop", "direct" or "mean", the settings of its network, and the direct forecast, if any.
 
-    A readout of the reservoir as drawn, fitted to the first three quarters, predicts the rest one step ahead: to a
-    twentieth of the changes from step to step, the closed loop is chosen. Otherwise one series alone is forecast from
-    origins in its last quarter, by the closed loop, directly and by the mean of both, and the smallest error decides;
-    several series and columns need a fifth of the changes. A loop that was chosen by its forecasts keeps the reservoir
-    as drawn and a ridge that forecast well there: weights and ridges that are chosen by one-step errors alone let loops
-    of noisy series diverge. Series of more than eight columns, such as fields in space, and constant ones are left to
-    the closed loop; short ones, those with gaps, and lists of different scales are not.
+    The closed loop is certain if a readout of the first three quarters predicts the rest one step ahead to a twentieth
+    of the changes. Otherwise one series alone is forecast from origins in its last quarter by each method; several
+    series and columns need a fifth of the changes. A loop that was chosen by its forecasts keeps the reservoir as drawn
+    and a ridge that forecast well: weights and ridges chosen by one-step errors let loops of noisy series diverge.
+    Fields and constant series are left to the closed loop; short ones, gaps and lists of different scales are not.
     """
     Z, E, washout = data.Z, data.E, settings.washout_steps
     gaps = any(np.isnan(z).any() for z in Z)
@@ -172,9 +166,8 @@ def _least_error(
 ) -> tuple[str, int]:
     """Return the method with the least error from origins in the last quarter of one series, and the best readout.
 
-    start: the readout with the least one-step error; its closed loop is taken, unless others are clearly better.
-    of_series: what readouts read, the series, and its direct model. The mean is that of the loop and of direct
-    forecasts as they are without a correction.
+    start: the readout with the least one-step error, which is taken unless others are clearly better; of_series: what
+    readouts read, the series, and its direct model. The mean is that with direct forecasts without a correction.
     """
     X, data, model = of_series
     z, y, column = data.Z[0], data.Y[0][:, 0], model.columns[0]
@@ -196,10 +189,8 @@ def _least_error(
         "mean": (loop + from_scale(track.G[origins], column.log)) / 2,
         "direct": direct,
     }
-    halves = {
-        name: np.array([half.mean() for half in np.array_split(np.abs(truth - values), 2)])
-        for name, values in forecasts.items()
-    }
+    errors = {name: np.abs(truth - values) for name, values in forecasts.items()}
+    halves = {name: np.array([half.mean() for half in np.array_split(e, 2)]) for name, e in errors.items()}
     best = "closed_loop" if halves["closed_loop"].sum() < halves["mean"].sum() else "mean"
     pays = bool((halves[best] < (1 - MIN_LOOP_GAIN_SHARE) * halves["direct"]).all())
     return best if pays else "direct", index

@@ -152,16 +152,11 @@ def block_inputs(ring: Ring, z: Array, e: Array) -> list[Array]:
     return [inputs_of(z[:, columns], e) for columns in ring.columns]
 
 
-def blocks_of(form: SeriesForm, network: Network) -> Ring:
-    """Return the blocks of columns that a network forecasts, as its shape shows them: one for a series as a whole."""
-    return Ring.of(form.dims, network.readout.U.shape[1], network.reservoir.n_in - len(form.exogenous_mean))
-
-
 def open_loop(
     form: SeriesForm, network: Network, z: Array, e: Array, h: Array | None = None
 ) -> tuple[Array, Array, int]:
     """Return the states after each value but the last, ((steps - 1) * blocks, N), inputs, and the number of blocks."""
-    ring = blocks_of(form, network)
+    ring = Ring.of(form.dims, network.readout.U.shape[1], network.reservoir.n_in - len(form.exogenous_mean))
     batch = pack(block_inputs(ring, z, e), np.dtype(form.codec.dtype))
     with one_blas_thread():
         return run(network.reservoir, batch, h).H, batch.X, len(ring.columns)
