@@ -142,9 +142,11 @@ def on_calendar(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, Calendar 
             )
         return table, Calendar(**about, kind="rows", last=str(n - 1))
     if len(whole) > n:
-        rows = "1 date has" if len(whole) == n + 1 else f"{len(whole) - n} dates have"
-        first = whole.difference(index)[0]
-        warn_user(f"{rows} no row in {name}, first {first}; they are treated as gaps.", InputWarning)
+        first, count = whole.difference(index)[0], len(whole) - n
+        text = f"1 date has no row in {name}, {first}; it is treated as a gap."
+        if count > 1:
+            text = f"{count} dates have no row in {name}, first {first}; they are treated as gaps."
+        warn_user(text, InputWarning)
         table = table.reindex(whole)
     zone = getattr(index, "tz", None)
     return table, Calendar(**about, **steps, last=str(whole[-1]), zone=None if zone is None else str(zone))
@@ -215,7 +217,8 @@ def _candidates(index: pd.DatetimeIndex) -> list[tuple[str, str]]:
     )
     months = np.diff(index.year * 12 + index.month)
     by_months = [("months", str(months.min()))] if n > 2 and months.min() > 0 else []
-    return [*(("dates", step) for step in found), *by_months]
+    rare = ["SMS", "SME", f"LWOM-{index[0].day_name()[:3].upper()}"] if n > 2 else []  # which pandas does not infer
+    return [*(("dates", step) for step in (*found, *rare)), *by_months]
 
 
 def _inferred(runs: Iterable[pd.DatetimeIndex]) -> Sequence[str]:
