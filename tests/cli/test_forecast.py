@@ -122,6 +122,34 @@ def test_a_file_is_forecast_as_in_python_with_the_dates_of_the_calendar(tmp_path
     np.testing.assert_allclose(written["Wert"], expected, rtol=1e-6)
 
 
+def test_steps_after_dates_at_no_equal_distances_are_counted(tmp_path):
+    days = pd.Timestamp("2021-01-01") + pd.to_timedelta(np.arange(50) ** 2, unit="D")
+    values = np.random.default_rng(0).normal(20, 1, 50)
+    (tmp_path / "pay.csv").write_text(file_of(days, values, "%Y-%m-%d"))
+    done = forecast(tmp_path / "pay.csv", "--horizon", "2")
+    assert done.exit_code == 0
+    assert done.output.count("the dates of pay.csv are not at equal distances") == 1
+    assert "InputWarning" not in done.output
+    lines = (tmp_path / "pay-forecast.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["step", "1", "2"]
+
+
+def test_warnings_are_notes_and_both_seasons_are_named(tmp_path):
+    t, rng = np.arange(600), np.random.default_rng(0)
+    load = 40 + np.resize(3 * rng.normal(size=24), 600) + 6 * (t // 24 % 7 < 5) + 0.3 * rng.normal(size=600)
+    hours = pd.date_range("2024-01-01", periods=600, freq="h")
+    (tmp_path / "load.csv").write_text(file_of(hours, load, "%Y-%m-%d %H:%M"))
+    assert "600 values, seasons of 24 and 168 steps" in forecast(tmp_path / "load.csv", "--horizon", "2").output
+    load[-1] += 500
+    (tmp_path / "odd.csv").write_text(file_of(hours, load, "%Y-%m-%d %H:%M"))
+    output = forecast(tmp_path / "odd.csv", "--horizon", "2").output
+    assert (
+        output.count("the last known value, ")
+        == output.count(f"note: the last known value, {load[-1]:.6g}, is far")
+        == 1
+    )
+
+
 def test_years_are_continued(tmp_path):
     rows = "".join(f"{year},{100 + 3 * (year - 1990)}\n" for year in range(1990, 2020))
     (tmp_path / "a.csv").write_text("year,people\n" + rows)

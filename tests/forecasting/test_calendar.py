@@ -11,7 +11,25 @@ from echolearn.exceptions import InputWarning
 from echolearn.forecasting.calendar import Calendar, on_calendar
 
 RNG = np.random.default_rng(0)
-FREQUENCIES = ["D", "B", "W-WED", "MS", "ME", "QE", "QS-FEB", "YE", "BME", "2ME", "h", "15min", "1500ms", "6h"]
+FREQUENCIES = [
+    "D",
+    "B",
+    "W-WED",
+    "MS",
+    "ME",
+    "QE",
+    "QS-FEB",
+    "YE",
+    "BME",
+    "2ME",
+    "h",
+    "15min",
+    "1500ms",
+    "6h",
+    "SMS",
+    "SME",
+    "LWOM-FRI",
+]
 
 
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.InputWarning")

@@ -7,7 +7,16 @@ import pytest
 
 from echolearn import ESNForecaster
 from echolearn.exceptions import ForecastWarning
-from echolearn.forecasting.direct_model import CORRECTION_DECAY_PER_STEP, SeriesSettings, default_horizon
+from echolearn.forecasting.direct_model import (
+    CORRECTION_DECAY_PER_STEP,
+    MAX_INPUT_DEVIATIONS,
+    SeriesSettings,
+    default_horizon,
+    exogenous_effects,
+    fit_column,
+    network_inputs,
+    typical_step,
+)
 
 T = np.arange(120)
 RNG = np.random.default_rng(4)
@@ -23,28 +32,28 @@ def model():
 
 @pytest.mark.parametrize("horizon", [1, 5, 30])
 def test_forecasts_along_a_series_are_those_after_each_value(model, horizon):
-    start = model.start(Y[:, None])
-    along = model.forecasts_along(start, Y[:, None], NONE, horizon)
+    start = model.start(Y[:, None], NONE)
+    along = start.forecasts_along(Y[:, None], NONE, horizon)
     assert along.shape == (120 - horizon, 1)
     for n in (1, 40, 120 - horizon):
-        end = model.follow(start, Y[:n, None], NONE[:n])
-        ahead = end.in_units(model.forecast(end, horizon), np.empty((horizon, 0)))
+        end = start.follow(Y[:n, None], NONE[:n])
+        ahead = end.in_units(end.forecast(horizon), np.empty((horizon, 0)))
         np.testing.assert_allclose(along[n - 1], ahead[-1], rtol=1e-10)
 
 
 def test_beyond_the_last_horizon_corrections_fade_and_errors_widen(model):
-    series, H = model.end, model.horizon
+    H = model.horizon
     plain = replace(model, D=np.zeros_like(model.D))
-    correction = (model.forecast(series, H + 3) - plain.forecast(series, H + 3))[:, 0]
+    correction = (model.forecast(H + 3) - plain.forecast(H + 3))[:, 0]
     assert correction[H + 1] == pytest.approx(correction[H - 1] * CORRECTION_DECAY_PER_STEP**2)
-    lower, upper = model.interval(series, 4 * H, 0.9)
+    lower, upper = model.interval(4 * H, 0.9)
     width = (upper - lower)[:, 0]
     assert width[4 * H - 1] == pytest.approx(2 * width[H - 1])
-    np.testing.assert_allclose((lower + upper) / 2, model.forecast(series, 4 * H))
+    np.testing.assert_allclose((lower + upper) / 2, model.forecast(4 * H))
 
 
 def test_another_series_has_its_own_unit(model):
-    small, large = (model.start(scale * Y[:, None]).columns[0] for scale in (1.0, 1000.0))
+    small, large = (model.start(scale * Y[:, None], NONE).columns[0] for scale in (1.0, 1000.0))
     np.testing.assert_allclose(large.spread, 1000 * small.spread)
     np.testing.assert_allclose(large.input_scale, 1000 * small.input_scale)
 
@@ -58,3 +67,47 @@ def test_horizons_and_seasons_by_default():
     assert SeriesSettings(season="auto", **how).seasons_of(Y, ()) == (12, 1)
     with pytest.warns(ForecastWarning, match="season=100 is left out: a series has 120 steps"):
         assert SeriesSettings(season=100, **how).seasons_of(Y, ()) == (1, 1)
+
+
+DRAWN = np.random.default_rng(2)
+STEPS = np.arange(80)
+VALUES = 30 + 0.2 * STEPS + 4 * np.sin(2 * np.pi * STEPS / 8) + 0.3 * DRAWN.normal(size=80)
+NO_INPUTS = np.empty((80, 0))
+TRACK = fit_column(VALUES, NO_INPUTS, (8, 1), 6)
+COLUMN = TRACK.end
+
+
+def test_a_column_is_followed_in_pieces_as_in_one():
+    start = COLUMN.begin(VALUES)
+    whole = start.follow(VALUES, 6)
+    first = start.follow(VALUES[:33], 6)
+    second = first.end.follow(VALUES[33:], 6)
+    for name in ("z", "G", "inputs"):
+        pieces = np.concatenate([getattr(first, name), getattr(second, name)])
+        np.testing.assert_allclose(pieces, getattr(whole, name), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(whole.inputs, TRACK.inputs)
+
+
+def test_errors_grow_with_the_horizon_and_are_about_the_noise():
+    errors = np.abs(VALUES[1:] - np.exp(TRACK.G[:-1, 0]) if COLUMN.log else VALUES[1:] - TRACK.G[:-1, 0])
+    assert 0.1 < errors[30:].mean() < 1.0
+    assert COLUMN.spread.shape == (6,)
+    assert (COLUMN.spread > 0).all()
+
+
+def test_effects_of_exogenous_inputs():
+    E = DRAWN.normal(size=(80, 2))
+    np.testing.assert_allclose(exogenous_effects(VALUES + E @ [5.0, -2.0], E, 8), [5, -2], atol=0.3)
+    assert exogenous_effects(VALUES, NO_INPUTS, 8).shape == (0,)
+
+
+def test_inputs_are_cut_and_know_the_phase_of_the_season():
+    inputs = network_inputs([replace(TRACK, end=replace(COLUMN, input_scale=np.full(3, 1e-9)))])
+    assert inputs.shape == (80, 5)
+    assert np.abs(inputs[:, :3]).max() == MAX_INPUT_DEVIATIONS
+    np.testing.assert_allclose(inputs[:, 3], np.sin(2 * np.pi * STEPS / 8), atol=1e-12)
+
+
+def test_steps_of_known_neighbours():
+    assert typical_step(np.array([0.0, 3.0, np.nan, 5.0, 1.0])) == np.sqrt((9 + 16) / 2)
+    assert typical_step(np.array([1.0, np.nan])) == 0

@@ -17,7 +17,7 @@ PLANE = np.arange(20.0).reshape(10, 2)
         (PLANE, "one", False, [(10, 2)]),
         ([LONG, SHORT], "list", True, [(10, 1), (4, 1)]),
         ([PLANE, PLANE[:3]], "list", False, [(10, 2), (3, 2)]),
-        (np.stack([PLANE, PLANE]), "stack", False, [(10, 2), (10, 2)]),
+        (np.stack([PLANE, PLANE]), "list", False, [(10, 2), (10, 2)]),
     ],
 )
 def test_forms_of_series(series, kind, one_value, shapes):

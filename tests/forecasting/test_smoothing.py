@@ -7,12 +7,10 @@ from echolearn import ESNForecaster
 from echolearn.forecasting._loops import mean_squared_error
 from echolearn.forecasting.smoothing import (
     Kind,
-    Position,
     Smoothing,
     errors_ahead,
     fit_member,
     fit_smoothing,
-    forecast_ahead,
     is_intermittent,
     kinds_for,
     member_weights,
@@ -28,12 +26,10 @@ Y[17] = np.nan
 
 
 def members(weights=(0.25, 0.75)):
-    return Smoothing(P, LOGS, np.array([2, 0]), np.array([True, False]), (4, 6), np.array(weights))
-
-
-def position():
+    """Two members at step 3; the second has no second season."""
     rng = np.random.default_rng(1)
-    return Position(np.array([[20.0, 0.2, 0.1], [3.0, 0.0, 0.0]]), rng.normal(size=(2, 4)) * 0.1, np.zeros((2, 6)), 3)
+    L, S1 = np.array([[20.0, 0.2, 0.1], [3.0, 0.0, 0.0]]), rng.normal(size=(2, 4)) * 0.1
+    return Smoothing(P, LOGS, np.array([2, 0]), np.array([True, False]), np.array(weights), L, S1, np.zeros((2, 6)), 3)
 
 
 def by_hand(y, p, log, L, s1, s2, time, horizon):
@@ -64,29 +60,27 @@ def by_hand(y, p, log, L, s1, s2, time, horizon):
 
 
 def test_the_compiled_recursion_is_the_plain_one():
-    F, end = members().advance(Y, position(), 5)
-    start = position()
+    F, end = members().advance(Y, 5)
+    start = members()
     for k in range(2):
         expected = by_hand(Y, P[k], LOGS[k], start.L[k], start.S1[k], start.S2[k], 3, 5)
         np.testing.assert_allclose(F[:, k], expected, rtol=1e-12)
     assert end.time == 43
-    np.testing.assert_allclose(
-        forecast_ahead(members(), end, 5), weighted_median(F[-1:], members().weights)[0], rtol=1e-12
-    )
+    np.testing.assert_allclose(end.forecast(5), weighted_median(F[-1:], members().weights)[0], rtol=1e-12)
 
 
 def test_in_pieces_as_in_one():
-    whole, end = members().advance(Y, position(), 3)
-    first, middle = members().advance(Y[:11], position(), 3)
-    second, last = members().advance(Y[11:], middle, 3)
+    whole, end = members().advance(Y, 3)
+    first, middle = members().advance(Y[:11], 3)
+    second, last = middle.advance(Y[11:], 3)
     np.testing.assert_array_equal(np.concatenate([first, second]), whole)
     np.testing.assert_array_equal(last.S1, end.S1)
 
 
 def test_the_error_of_the_search_is_that_of_the_forecasts():
     start = (20.0, 0.1, np.array([0.5, -0.5, 0.2, -0.2]), np.zeros(6))
-    one = Smoothing(P[:1], LOGS[:1], np.array([2]), np.array([True]), (4, 6), np.ones(1))
-    F, _ = one.advance(Y, Position(np.array([[20.0, 0.1, 0.0]]), start[2][None], start[3][None], 0), 5)
+    L, S1, S2 = np.array([[20.0, 0.1, 0.0]]), start[2][None], start[3][None]
+    F, _ = Smoothing(P[:1], LOGS[:1], np.array([2]), np.array([True]), np.ones(1), L, S1, S2, 0).advance(Y, 5)
     E = errors_ahead(Y, F[:, 0])[7:]
     assert mean_squared_error(Y, P[0], *start, 5, 7, 1) == pytest.approx(np.nanmean(E**2))
 

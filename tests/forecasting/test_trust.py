@@ -116,7 +116,7 @@ def test_every_column_has_its_own_season():
     ahead = direct().fit(np.stack([a, b], axis=1)).predict(14)
     swapped = direct().fit(np.stack([b, a], axis=1)).predict(14)
     np.testing.assert_allclose(swapped[:, ::-1], ahead, rtol=0.05)
-    seasons = [c.members.seasons[0] for c in direct().fit(np.stack([a, b], axis=1)).forecast_.models[0].end.columns]
+    seasons = [c.members.seasons[0] for c in direct().fit(np.stack([a, b], axis=1)).forecast_.models[0].columns]
     assert seasons == [direct().fit(a).season_[0], direct().fit(b).season_[0]]
 
 
@@ -197,7 +197,7 @@ def test_gaps_do_not_change_the_scale():
 def test_values_that_have_no_logarithm_are_reported():
     y = np.exp(0.05 * T + 0.1 * np.random.default_rng(0).normal(size=120))
     esn = direct(season=None).fit(y)
-    assert esn.forecast_.models[0].end.columns[0].log
+    assert esn.forecast_.models[0].columns[0].log
     with pytest.warns(ForecastWarning, match="a value of 0 is taken as a gap: .* in logarithms"):
         esn.update([y[-1], 0.0, y[-1]])
 

@@ -90,8 +90,8 @@ class TextTable:
 def read_table(path: Path, *, header: bool | None = None, decimal: str | None = None) -> TextTable:
     """Return the fields of a CSV file.
 
-    header: whether its first line has the names of the columns, None: find out. decimal: the mark before decimals,
-    None: found in each column."""
+    header: whether its first line has names; decimal: the mark before decimals; None: find out.
+    """
     text, notes = _text(path)
     separator, rows = _rows(path, text)
     width = len(rows[0][1])
@@ -101,20 +101,23 @@ def read_table(path: Path, *, header: bool | None = None, decimal: str | None = 
                 f"{path}, line {line}: {len(row)} fields; the header has {width}, with {SEPARATORS[separator]} between "
                 f'columns. Put a field that contains {SEPARATORS[separator]} itself in quotation marks ("...").'
             )
-    first, lines = rows[0][1], [line for line, _ in rows]
     kept = [j for j in range(width) if any(row[j] for _, row in rows)]  # a separator may end every line
-    names, columns = [f"column_{j + 1}" for j in kept], [[row[j] for _, row in rows] for j in kept]
+    lines, columns = [line for line, _ in rows], [[row[j] for _, row in rows] for j in kept]
+    numbered, first = [f"column_{j + 1}" for j in kept], [texts[0] for texts in columns]
     below = [texts[1:] for texts in columns]
     decimals = [decimal] * len(kept) if decimal else _decimals(path, below, separator, lines[1:])
-    found = TextTable(path, [first[j] or f"column_{j + 1}" for j in kept], below, lines[1:], decimals, notes)
-    if header is False or (header is None and _is_row_of_values([first[j] for j in kept], found)):
+    names = [text or name for text, name in zip(first, numbered, strict=True)]
+    found = TextTable(path, names, below, lines[1:], decimals, notes)
+    if header is False or (header is None and _is_row_of_values(first, found)):
         if header is None:
             notes.append(
-                f"The first line of {path.name} holds values and was read as data; the columns are called {names[0]} "
-                "and so on. If it is a header, use --header."
+                f"The first line of {path.name} holds values and was read as data; the columns are called "
+                f"{numbered[0]} and so on. If it is a header, use --header."
             )
-        found = TextTable(path, names, columns, lines, decimals, notes)
-    _check_names(found)
+        found = TextTable(path, numbered, columns, lines, decimals, notes)
+    for name in (one for one in found.names if found.names.count(one) > 1):
+        places = " and ".join(str(j + 1) for j, other in enumerate(found.names) if other == name)
+        raise ValueError(f"{path}: the columns {places} are both called {name!r}. Rename all but one of them.")
     if not found.lines:
         raise ValueError(f"{path} has {counted(len(rows), 'row')}; expected a header and one row per step.")
     notes.insert(0, _summary(found, separator))
@@ -141,7 +144,7 @@ def _rows(path: Path, text: str) -> tuple[str, list[tuple[int, list[str]]]]:
     named = re.match(r"sep=([\t;,])\r?\n", text)  # for Excel
     parsed = {separator: _split(text, separator) for separator in ([named[1]] if named else SEPARATORS)}
     if named:
-        parsed = {separator: rows[1:] for separator, rows in parsed.items()}
+        parsed = {named[1]: parsed[named[1]][1:]}
     if not any(parsed.values()):
         raise ValueError(f"{path} has 0 rows; expected a header and one row per step.")
     for separator, rows in parsed.items():
@@ -163,21 +166,20 @@ def _decimals(path: Path, columns: Sequence[Sequence[str]], separator: str, line
 
     With commas between columns, points are before decimals. Otherwise 1.234 alone is refused, if nothing decides."""
     found: list[str | None] = []
-    doubtful: list[tuple[int, int]] = []  # column and row
-    for j, texts in enumerate(columns):
+    doubtful: list[tuple[str, int]] = []  # fields and their lines
+    for texts in columns:
         values = {mark: [parse_number(text, mark) for text in texts] for mark in DECIMALS}
         possible = [mark for mark in DECIMALS if None not in values[mark]]
         differ = [i for i, pair in enumerate(zip(*values.values(), strict=True)) if pair[0] != pair[1] == pair[1]]
         found.append(possible[0] if len(possible) == 1 else None)
-        if len(possible) == 2 and differ:
-            doubtful.append((j, differ[0]))
+        if len(possible) == 2:
+            doubtful.extend((texts[i], lines[i]) for i in differ[:1])
     known = {mark for mark in found if mark is not None}
     if doubtful and len(known) != 1 and separator != ",":
-        j, i = doubtful[0]
-        text = columns[j][i]
+        text, line = doubtful[0]
         point, comma = (f"{parse_number(text, mark):.12g}" for mark in DECIMALS)
         raise ValueError(
-            f"{path}, line {lines[i]}: {text} may be {point} or {comma}, and no field of the file decides. Add "
+            f"{path}, line {line}: {text} may be {point} or {comma}, and no field of the file decides. Add "
             f"--decimal . for {point}, or --decimal , for {comma}."
         )
     usual = next(iter(known)) if len(known) == 1 else "."
@@ -195,16 +197,6 @@ def _is_row_of_values(first: list[str], below: TextTable) -> bool:
         elif below.lines and all(map(looks_like_date, below.columns[j])):
             evidence.append(looks_like_date(text))
     return bool(evidence) and all(evidence)
-
-
-def _check_names(table: TextTable) -> None:
-    """Refuse two columns of one name: nobody could say which is meant."""
-    twice = [name for name in table.names if table.names.count(name) > 1]
-    if twice:
-        places = " and ".join(str(j + 1) for j, name in enumerate(table.names) if name == twice[0])
-        raise ValueError(
-            f"{table.path}: the columns {places} are both called {twice[0]!r}. Rename all but one of them."
-        )
 
 
 def _summary(table: TextTable, separator: str) -> str:
@@ -259,8 +251,9 @@ def read_dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex 
     raised where there is none. A note says how days and months were read.
     """
     pandas, texts = import_pandas("A column of dates"), table.columns[j]
-    zones = {found and found["zone"] for found in map(ISO_DATE.fullmatch, texts)}
-    if all(map(ISO_DATE.fullmatch, texts)) and (len(zones) == 1 or None not in zones):
+    parts = [ISO_DATE.fullmatch(text) for text in texts]
+    zones = {part and part["zone"] for part in parts}
+    if all(parts) and (len(zones) == 1 or None not in zones):
         dates = pandas.to_datetime(texts, format="ISO8601", errors="coerce", utc=len(zones) > 1)
     else:
         parts = [WRITTEN_DATE.fullmatch(text) for text in texts]
@@ -274,27 +267,24 @@ def read_dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex 
             name: pandas.to_datetime(texts, format=DATE_FORMS[name].format(first[2]) + clock, errors="coerce")
             for name in orders
         }
-        possible = [name for name, dates in readings.items() if not dates.isna().any()]
-        if len(possible) == 2 and first[2] != ".":  # with points, the day comes first
-            _refuse_two_readings(table, j, *readings.values())
-        best = possible[0] if possible else min(readings, key=lambda name: int(readings[name].isna().sum()))
-        words = [{"%d": "day", "%m": "month", "%Y": "year"}[part] for part in DATE_FORMS[best].split("{0}")]
+        best = min(readings, key=lambda name: int(readings[name].isna().sum()))
+        dates, others = readings[best], readings[orders[-1]]
+        differ = np.flatnonzero(dates != others)
+        if (
+            len(differ) and not (dates.isna().any() or others.isna().any()) and first[2] != "."
+        ):  # or the day comes first
+            i = differ[0]
+            raise ValueError(
+                f"{table.path}, column {table.names[j]!r}: {texts[i]} may be {dates[i]:%Y-%m-%d} (day first) or "
+                f"{others[i]:%Y-%m-%d} (month first), and no date of the column decides. Use --dates day-first or "
+                "--dates month-first, or write dates as 2024-01-31."
+            )
         if best != "year-first":
+            words = [{"%d": "day", "%m": "month", "%Y": "year"}[part] for part in DATE_FORMS[best].split("{0}")]
             how = f"dates such as {texts[0]} were read as {first[2].join(words)}"
             table.notes.append(f"In the column {table.names[j]!r}, {how}.")
-        dates = readings[best]
     wrong = np.flatnonzero(dates.isna())
     if len(wrong):
         where = f"{table.path}, line {table.lines[wrong[0]]}"
         raise ValueError(f"{where}: {texts[wrong[0]]!r} is not a date of the calendar. Correct or remove it.")
     return dates
-
-
-def _refuse_two_readings(table: TextTable, j: int, days: pd.DatetimeIndex, months: pd.DatetimeIndex) -> None:
-    """Refuse dates that differ in both orders; 01/01/2024 does not."""
-    for i in np.flatnonzero(days != months)[:1]:
-        raise ValueError(
-            f"{table.path}, column {table.names[j]!r}: {table.columns[j][i]} may be {days[i]:%Y-%m-%d} (day first) or "
-            f"{months[i]:%Y-%m-%d} (month first), and no date of the column decides. Use --dates day-first or --dates "
-            "month-first, or write dates as 2024-01-31."
-        )

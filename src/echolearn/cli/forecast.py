@@ -16,7 +16,6 @@ from echolearn.cli.csv_files import TextTable, import_pandas, looks_like_date, r
 from echolearn.cli.options import FILE, dates_option, decimal_option, force_option, header_option
 from echolearn.cli.outputs import claim, report
 from echolearn.estimators import ESNForecaster
-from echolearn.exceptions import InputWarning
 from echolearn.forecasting.calendar import on_calendar
 from echolearn.modelfile.atomic import write_atomically
 from echolearn.tuning import backtest
@@ -65,15 +64,20 @@ def forecast(
     series = read_series(file, column, header=header, decimal=decimal, order=date_order)
     for note in series.notes:
         click.echo(note)
-    n, esn = len(series.values), ESNForecaster(season=season or "auto").fit(series.values)
-    steps, found = horizon or esn.horizon_ or 12, 1 if esn.season_ is None else esn.season_[0]
-    season_text = f"a season of {found} steps" if found > 1 else "no season"
-    click.echo(f"{series.name}: {n} values, {season_text}; method {esn.method_}")
-    if n >= max(4 * steps, 24):
-        check = backtest(esn, series.values, steps, 3, season=season)
-        scores = check.scores
-        click.echo("forecasts of the last known values, as a check:")
+    values, calendar = on_calendar(series.values, file.name)
+    if calendar is not None and calendar.kind == "rows":  # dates at no equal distances
+        values = np.asarray(values)
+    esn = ESNForecaster(season=season or "auto").fit(values)
+    seasons = [m for m in esn.season_ or () if m > 1]
+    steps = horizon or esn.horizon_ or 12
+    words = f"{'seasons' if len(seasons) > 1 else 'a season'} of {' and '.join(map(str, seasons))} steps"
+    click.echo(f"{series.name}: {len(values)} values, {words if seasons else 'no season'}; method {esn.method_}")
+    if len(values) >= max(4 * steps, 24):
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of parts of the series
+            check = backtest(esn, values, steps, 3, season=season)
+        click.echo("forecasts of the last known values, as a check (errors, and shares of values inside intervals):")
         click.echo(repr(check))
+        scores = check.scores
         if not scores["model"]["MASE"] < min(scores["naive"]["MASE"], scores["seasonal naive"]["MASE"]):
             click.echo("Repeating the last value or season did no worse there: trust this forecast no more than that.")
     else:
@@ -82,7 +86,8 @@ def forecast(
     write_forecast(place, series.name, answer)
     report(place, f" ({steps} steps, {coverage:.0%} intervals)")
     if plot is not None:
-        plot_forecast(plot, series, answer, f"{coverage:.0%} interval", max(5 * steps, 4 * found))
+        known = values[-max(5 * steps, 4 * max(seasons, default=1)) :]
+        plot_forecast(plot, known, answer, (series.name, f"{coverage:.0%} interval"))
         report(plot)
 
 
@@ -93,42 +98,34 @@ FIRST_YEAR, LAST_YEAR = 1500, 2200  # between which whole numbers at equal dista
 
 @dataclass(frozen=True, eq=False)
 class SeriesFile:
-    """One column of a CSV file: its name, values (NaN: missing), labelled by dates or years if the file has any, and
-    notes on reading it."""
+    """One column of a CSV file, labelled by dates or years if the file has any; NaN: missing."""
 
     name: str
     values: Array | pd.Series
-    notes: list[str]
+    notes: list[str]  # on how it was read
 
 
 def read_series(
-    path: Path,
-    column: str | None,
-    *,
-    header: bool | None = None,
-    decimal: str | None = None,
-    order: str | None = None,
+    path: Path, column: str | None, *, header: bool | None = None, decimal: str | None = None, order: str | None = None
 ) -> SeriesFile:
     """Return a column of a CSV file; the first column that holds dates, or years, labels its rows.
 
-    header: whether the first line has names, None: find out. order: of days and months, as `read_dates` takes it.
+    header, decimal, order: as `read_table` and `read_dates` take them.
     """
     table = read_table(path, header=header, decimal=decimal)
     dated = [j for j, texts in enumerate(table.columns) if all(map(looks_like_date, texts))]
-    numbers = {table.names[j]: found for j in range(len(table.names)) if (found := table.numbers(j)) is not None}
+    numbers = {name: found for j, name in enumerate(table.names) if (found := table.numbers(j)) is not None}
     years = [] if dated else [name for name, found in numbers.items() if name != column and _are_years(found)][:1]
     name = _column(table, [other for other in numbers if other not in years] or list(numbers), column)
     unused = [j for j, other in enumerate(table.names) if other not in numbers and j not in dated]
     table.notes.extend(_not_used(table, j) for j in unused if any(c.isdigit() for c in table.columns[j][0]))
-    values, labels = numbers[name], _dates(table, dated[0], order) if dated else None
+    labels = _dates(table, dated[0], order) if dated else None
     if years and years != [name]:
         labels = import_pandas("a file with years").Index(numbers[years[0]].astype(np.int64), name=years[0])
-    if labels is None:
-        return SeriesFile(name, values, table.notes)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", InputWarning)
-        rows, _ = on_calendar(import_pandas("a file with dates").Series(values, index=labels, name=name), path.name)
-    return SeriesFile(name, rows, [*table.notes, *(str(one.message) for one in told)])
+    values = numbers[name]
+    if labels is not None:
+        values = import_pandas("a file with dates").Series(values, index=labels, name=name)
+    return SeriesFile(name, values, table.notes)
 
 
 def _are_years(values: Array) -> bool:
@@ -140,21 +137,20 @@ def _are_years(values: Array) -> bool:
 
 def _column(table: TextTable, numeric: list[str], column: str | None) -> str:
     """Return the name of the column to forecast; numeric: the names of columns of numbers."""
-    if column is None:
-        if len(numeric) > 1:
-            raise ValueError(
-                f"{table.path} has {len(numeric)} columns of numbers: {', '.join(numeric)}. Name one: --column."
-            )
-        if not numeric:
-            others = [j for j, texts in enumerate(table.columns) if not all(map(looks_like_date, texts))]
-            dates_only = f"{table.path} has dates only; expected a column of numbers beside them."
-            raise ValueError(table.problem(others[-1]) if others else dates_only)
-        return numeric[0]
-    if column not in table.names:
-        raise ValueError(f"{table.path} has no column of numbers {column!r}; it has {', '.join(numeric) or 'none'}.")
-    if column not in numeric:
-        raise ValueError(table.problem(table.names.index(column)))
-    return column
+    if column is None and len(numeric) > 1:
+        raise ValueError(
+            f"{table.path} has {len(numeric)} columns of numbers: {', '.join(numeric)}. Name one: --column."
+        )
+    if column is None and not numeric:
+        others = [j for j, texts in enumerate(table.columns) if not all(map(looks_like_date, texts))]
+        dates_only = f"{table.path} has dates only; expected a column of numbers beside them."
+        raise ValueError(table.problem(others[-1]) if others else dates_only)
+    name = column or numeric[0]
+    if name not in table.names:
+        raise ValueError(f"{table.path} has no column of numbers {name!r}; it has {', '.join(numeric) or 'none'}.")
+    if name not in numeric:
+        raise ValueError(table.problem(table.names.index(name)))
+    return name
 
 
 def _dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex | None:
@@ -177,33 +173,26 @@ def _dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex | No
 def _not_used(table: TextTable, j: int) -> str:
     """Return the note on a column that holds neither numbers nor dates."""
     texts = table.columns[j]
-    if looks_like_date(texts[0]):
-        i = next(i for i, text in enumerate(texts) if not looks_like_date(text))
-    else:
-        i = next((i for i, text in enumerate(texts) if table.number(j, text) is None), 0)
+    dates = looks_like_date(texts[0])
+    i = next(
+        i for i, text in enumerate(texts) if not (looks_like_date(text) if dates else table.number(j, text) is not None)
+    )
     return (
         f"The column {table.names[j]!r} was not used: line {table.lines[i]} has {texts[i]!r:.40}, which is neither a "
         "number nor a date such as 2024-01-31."
     )
 
 
-def labels_ahead(forecast: Answers | pd.Series) -> tuple[str, list[str]]:
-    """Return the name and the labels of the steps of a forecast: its dates or years, or numbers from 1 on."""
-    index = getattr(forecast, "index", None)
-    if index is None or index.name is None:
-        return "step", [str(h) for h in range(1, len(forecast) + 1)]
-    if not hasattr(index, "normalize"):
-        return str(index.name), [str(label) for label in index]
-    whole_days = bool((index == index.normalize()).all())
-    return str(index.name), [str(date.date() if whole_days else date.isoformat()) for date in index]
-
-
 def write_forecast(path: Path, name: str, answer: Bounded) -> None:
     """Write date, year or step, forecast and bounds as CSV; name: of the column."""
-    of_steps, labels = labels_ahead(answer[0])
+    index = getattr(answer[0], "index", None)
+    labels = range(1, len(answer[0]) + 1) if index is None else index
+    if index is not None and hasattr(index, "normalize"):
+        whole_days = bool((index == index.normalize()).all())
+        labels = [date.date() if whole_days else date.isoformat() for date in index]
     numbers = np.stack([np.asarray(values) for values in answer], axis=1).tolist()
     rows = [[label, *(f"{value:.8g}" for value in row)] for label, row in zip(labels, numbers, strict=True)]
-    write_table(path, [of_steps, name, "lower", "upper"], rows)
+    write_table(path, ["step" if index is None else index.name, name, "lower", "upper"], rows)
 
 
 def check_plot(path: Path) -> None:
@@ -216,22 +205,20 @@ def check_plot(path: Path) -> None:
         raise ValueError("--plot needs matplotlib: pip install 'echolearn[report]'.")
 
 
-def plot_forecast(path: Path, series: SeriesFile, answer: Bounded, label: str, count: int) -> None:
-    """Write a picture of the last so many values of a series and its forecast; label: of the interval."""
+def plot_forecast(path: Path, known: Array | pd.Series, answer: Bounded, names: tuple[str, str]) -> None:
+    """Write a picture of known values and their forecast; names: of the series and of the interval."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.subplots()
-    known, (forecast, lower, upper) = series.values[-count:], answer
-    past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(forecast) + 1)
-    dated = labels_ahead(forecast)[0] != "step"
-    if dated:
-        past, ahead = (getattr(rows, "index") for rows in (known, forecast))  # noqa: B009
-    axes.plot(past, np.asarray(known), color="0.3", label=series.name)
-    axes.plot(ahead, np.asarray(forecast), color="C0", lw=2, label="forecast")
-    axes.fill_between(ahead, np.asarray(lower), np.asarray(upper), color="C0", alpha=0.2, label=label)
-    if not dated:
+    forecast, lower, upper = (np.asarray(values) for values in answer)
+    past, ahead = (getattr(rows, "index", None) for rows in (known, answer[0]))
+    if past is None or ahead is None:
+        past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(forecast) + 1)
         axes.set_xlabel("steps from the last known value")
+    axes.plot(past, np.asarray(known), color="0.3", label=names[0])
+    axes.plot(ahead, forecast, color="C0", lw=2, label="forecast")
+    axes.fill_between(ahead, lower, upper, color="C0", alpha=0.2, label=names[1])
     axes.legend(loc="upper left")
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix.lower().lstrip("."))

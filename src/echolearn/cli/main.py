@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 
 import click
@@ -36,8 +37,9 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """The commands of `COMMANDS`; the module of one is imported when it is called or asked for its own help. Expected
-    errors become one message and exit code 2, Ctrl-C one line and exit code 130; others keep their traceback."""
+    """The commands of `COMMANDS`; the module of one is imported when it is called or asked for its own help. Warnings
+    become one line each; expected errors one message and exit code 2, Ctrl-C one line and exit code 130; other errors
+    keep their traceback."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -50,8 +52,18 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
+        shown: set[str] = set()
+
+        def note(message: Warning | str, *_: object, **__: object) -> None:
+            if str(message) not in shown:
+                click.echo(f"note: {message}", err=True)
+            shown.add(str(message))
+
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", UserWarning)
+                warnings.showwarning = note
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
             raise
         except (KeyboardInterrupt, click.Abort):

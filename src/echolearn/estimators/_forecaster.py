@@ -19,8 +19,7 @@ from echolearn.fitting.settings import NetworkSettings
 from echolearn.fitting.stages import Callback
 from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_forecast
 from echolearn.forecasting.direct_model import DirectModel, SeriesSettings
-from echolearn.forecasting.dynamics import choose_method
-from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
+from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast, choose_method
 from echolearn.forecasting.loop_forecast import fit_loop_forecast
 from echolearn.forecasting.series import Continuation, SeriesData
 from echolearn.persistence.save import save_model
@@ -41,18 +40,16 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
 
     **Closed loop**, for series that follow dynamics of their own (chaos, waves, driven systems). The input at step t is
     [x_t, e_{t+1}], the target x_{t+1}: what is known of the next step (`exogenous`) may help to predict it. In a
-    forecast every output is the next input, so feedback goes through W, and W, W_rec and the leaks are learned for the
-    one-step error by the exact gradient. Series are standardised inside.
+    forecast every output is the next input; W, W_rec and the leaks are learned for the one-step error by the exact
+    gradient.
 
-    **Direct**, for what people measure and count: short, noisy, with trend and season, with gaps. Level, trend and up
-    to two seasons are followed by exponential smoothing. The forecast is the median of several variants (with and
-    without trend, damping, logarithm, autoregression), weighted by their errors in the last third of the series. The
-    inputs of the reservoir are the deviations of values from these forecasts; its weights are not learned. Its readout
-    corrects the forecasts, one output per horizon, as far as a backtest shows that this helps. Intervals come from the
-    errors of past origins. Every series and column has a model of its own.
+    **Direct**, for what people measure and count: short, noisy, with trend and season, with gaps. The forecast is the
+    median of several variants of exponential smoothing (with and without trend, damping, logarithm, autoregression, up
+    to two seasons), weighted by their errors in the last third of the series. A network that is not learned reads the
+    deviations from these forecasts; its readout corrects them, one output per horizon, as far as a backtest shows that
+    this helps. Intervals come from the errors of past origins. Every series and column has a model of its own.
 
-    By default (`method="auto"`), the training series decides between the two: `method_`. A closed loop that is chosen
-    for a noisy series keeps the weights as drawn.
+    By default (`method="auto"`), the training series decides between the two: `method_`.
 
     Parameters
     ----------
@@ -74,19 +71,17 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         Steps at the start of each sequence that are not learned from and not scored on while fitting. Raise it if the
         initial transient disturbs the fit.
     input_noise : float, default=0.0
-        Standard deviation of Gaussian noise on the inputs x_t that the network learns from (not on its targets), in
-        units of the series' standard deviation. It moves the states as the network's own errors will in a closed loop,
-        which is meant to stabilise forecasts that diverge.
+        Standard deviation of Gaussian noise on the inputs x_t that the network learns from, in units of the series'
+        standard deviation. It moves the states as the network's own errors will, against forecasts that diverge.
     neighbourhood : int or (int, int), default=None
         For series whose columns are points of one field around a ring, such as temperatures around a circle of
-        latitude: each point is forecast from itself and so many points on each side. One network serves all of them
-        side by side, so that it can be small and learns from every point. A pair (points, reach) forecasts blocks of
-        points together, which is faster. None: one network sees and forecasts all columns. All columns have one mean
-        and one scale; `exogenous` is refused, and so is export.
+        latitude, in one unit: each point is forecast from itself and so many points on each side, by one small network
+        that learns from all of them. A pair (points, reach) forecasts blocks of points together, which is faster. None:
+        one network sees and forecasts all columns. `exogenous` and export are refused.
     method : {"auto", "closed_loop", "direct"}, default="auto"
         How series are forecast. "auto": the closed loop, where a readout of the first three quarters predicts the rest
         one step ahead to a twentieth of the changes from step to step; otherwise what forecast one series best from
-        origins in its last quarter, the closed loop, direct forecasts, or the mean of both.
+        origins in its last quarter: the closed loop with the weights as drawn, direct forecasts, or the mean of both.
     horizon : int, default=None
         The number of steps ahead for which direct forecasts have readouts; later steps continue level, trend and
         season. None: two seasons, 8 to 48, at most a third of the series.
@@ -104,9 +99,9 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         cross-validation without any.
     solver : {"gram", "qr"}, default="gram"
         How readout and weights are found. "qr" is for series without noise, such as those of equations: orthogonal
-        factors of the states in place of their Gram matrix, ridges down to 1e-22 (`ridge` is then in units of the mean
-        squared state), L-BFGS in place of Adam, and all choices by how long closed loops forecast the held-out
-        end of the series. It needs the states of all steps at once. Take a `validation_fraction` of 0.2 or more.
+        factors of the states in place of their Gram matrix, ridges down to 1e-22 (in units of the mean squared state),
+        L-BFGS in place of Adam, and all choices by how long closed loops forecast the held-out end of the series. Take
+        a `validation_fraction` of 0.2 or more.
     learn : {"both", "input", "none"}, default="both"
         Which weights are learned: W, W_rec, W_fb and the bias ("both"), all but W_rec ("input"), or only the readout
         ("none": a classical echo state network).
@@ -151,7 +146,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         One row per epoch of learning; empty for direct forecasts.
     network_, reservoir_ : Network and Reservoir
         The network of the closed loop, and all weights of its state equation. Direct forecasts have no such
-        attributes, nor those that follow: their network only corrects what smoothing forecasts.
+        attributes, nor those that follow.
     input_weights_, recurrent_weights_ : arrays of shape (n_dims + n_inputs, n_units) and (n_units, n_units)
         W, and W_rec, which is sparse. With `neighbourhood`, W has one row per point that a block sees.
     readout_weights_, intercept_ : arrays of shape (n_units + n_dims + n_inputs, n_dims) and (n_dims,)
@@ -248,16 +243,16 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
             raise ValueError("neighbourhood= is for closed loops: leave it out, or set method='closed_loop'.")
         if method == "auto" and (local or self.solver == "qr"):  # qr is for closed loops of noiseless series
             method = "closed_loop"
-        gaps = method != "closed_loop"
+        gaps, owner = method != "closed_loop", type(self).__name__
         data = SeriesData.open(series, exogenous, gaps=gaps, dtype=settings.dtype, one_scale=local)
         settings = settings.resolved(data.lengths)
-        owner = type(self).__name__
         trend, log = (None if isinstance(choice, str) else bool(choice) for choice in (self.trend, self.log))
         of_series = SeriesSettings(self.horizon, self.season, trend, log)
         if method == "auto":
             method, settings, direct = choose_method(data, settings, of_series)
         if method == "direct":
-            self.model_ = FittedForecaster.of(owner, params, direct or fit_direct_forecast(data, settings, of_series))
+            direct = direct or fit_direct_forecast(data, settings, of_series)
+            self.model_ = FittedForecaster.of(owner, params, direct)
             return self
         loop, fit = fit_loop_forecast(
             data, settings, owner=owner, params=params, callback=callback, checkpoint=checkpoint
@@ -300,10 +295,9 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     ) -> tuple[Answers, Answers]:
         """Return bounds between which each value lies with probability `coverage`.
 
-        Direct forecasts are conformal: their bounds are quantiles of the errors that forecasts from the rolling origins
-        of the training series had, scaled to each horizon, at a level that allows for the number of origins. In the
-        closed loop, `n_paths` loops run side by side; after each step a one-step residual of the training series, drawn
-        anew, is added to the input of each of them, and the bounds are quantiles over the paths.
+        Direct forecasts are conformal: their bounds are quantiles of the errors of forecasts from rolling origins of
+        the training series, scaled to each horizon. In the closed loop they are quantiles of `n_paths` loops to whose
+        inputs one-step residuals of the training series are added.
 
         Parameters
         ----------
@@ -318,17 +312,6 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         -------
         lower, upper : array of shape (horizon,) or (horizon, n_dims), or list of such arrays
             The bounds, in the form of the series.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from echolearn import ESNForecaster
-        >>> rng = np.random.default_rng(0)
-        >>> series = 10 + np.sin(2 * np.pi * np.arange(120) / 12) + 0.2 * rng.standard_normal(120)
-        >>> esn = ESNForecaster(20, season=12, method="direct").fit(series[:108])
-        >>> lower, upper = esn.forecast_interval(12, coverage=0.9)
-        >>> bool(np.mean((lower < series[108:]) & (series[108:] < upper)) > 0.7)
-        True
         """
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r}; expected a number between 0 and 1, for example 0.9.")
@@ -388,16 +371,6 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         -------
         ForecastStream
             A stream at the end of the training series.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from echolearn import ESNForecaster
-        >>> series = np.sin(np.arange(420) / 5)
-        >>> stream = ESNForecaster(30, learn="none", method="closed_loop").fit(series[:400]).stream()
-        >>> errors = [abs(stream.predict(series[t])[0] - series[t + 1]) for t in range(400, 419)]
-        >>> bool(max(errors) < 0.01)
-        True
         """
         check_is_fitted(self)
         return ForecastStream(self.forecast_)
@@ -476,7 +449,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     def season_(self) -> tuple[int, int] | None:
         """The seasons of direct forecasts, of the first series; None for the closed loop."""
         model = direct_model(self.forecast_)
-        return None if model is None else model.end.columns[0].members.seasons
+        return None if model is None else model.columns[0].members.seasons
 
     @property
     def horizon_(self) -> int | None:

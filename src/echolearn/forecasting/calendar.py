@@ -29,21 +29,15 @@ WRITTEN_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}([./-]\d{1,4})?(\D.*)?")
 
 @dataclass(frozen=True)
 class Calendar:
-    """The steps of a series of pandas: the last one, and how the next ones follow. It can be written as JSON.
+    """The steps of a series of pandas: the last one, and how the next ones follow. It can be written as JSON."""
 
-    kind: "dates" or "periods" (step: a frequency of pandas), "months" (a number of months), "cycle" (distances in
-    nanoseconds that repeat), "numbers" (a whole number), or "rows", which are only counted; zone: in which dates are
-    shown; counted_in: the zone in which they are at equal distances; name: of the index; columns: of a data frame, or
-    the name of a series.
-    """
-
-    kind: str
+    kind: str  # "dates", "periods", "months" (a number of them), "cycle", "numbers", or "rows", which are only counted
     last: str
-    step: str = ""
-    zone: str | None = None
-    counted_in: str | None = None
-    name: str | None = None
-    columns: Sequence[str | int | None] = (None,)
+    step: str = ""  # a frequency of pandas, a whole number, or the distances of a cycle in nanoseconds
+    zone: str | None = None  # in which dates are shown,
+    counted_in: str | None = None  # and in which they are at equal distances
+    name: str | None = None  # of the index
+    columns: Sequence[str | int | None] = (None,)  # of a data frame, or the name of a series
     frame: bool = False
 
     def ahead(self, count: int) -> pd.Index:
@@ -85,15 +79,15 @@ class Calendar:
         """How many steps an hour, a day, a week and a year have, where these are two or more."""
         if self.kind in ("numbers", "rows"):
             return []
-        steps = int(MAX_YEARS_PER_MEAN * PERIOD_SECONDS[-1] / self._mean_seconds(1))
-        seconds = self._mean_seconds(max(1, min(STEPS_PER_MEAN, steps)))
-        return sorted({m for period in PERIOD_SECONDS if (m := round(period / seconds)) > 1})
 
-    def _mean_seconds(self, steps: int) -> float:
-        """Return the mean distance of the next steps."""
-        ahead = self.ahead(steps + 1)
-        stamps = ahead.to_timestamp() if self.kind == "periods" else ahead
-        return float((stamps[-1] - stamps[0]).total_seconds()) / steps
+        def mean_seconds(steps: int) -> float:
+            ahead = self.ahead(steps + 1)
+            stamps = ahead.to_timestamp() if self.kind == "periods" else ahead
+            return float((stamps[-1] - stamps[0]).total_seconds()) / steps
+
+        steps = int(MAX_YEARS_PER_MEAN * PERIOD_SECONDS[-1] / mean_seconds(1))
+        seconds = mean_seconds(max(1, min(STEPS_PER_MEAN, steps)))
+        return sorted({m for period in PERIOD_SECONDS if (m := round(period / seconds)) > 1})
 
 
 def rows_in_order(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, bool]:
@@ -131,9 +125,11 @@ def on_calendar(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, Calendar 
     if index is None or callable(index):
         return table, None
     frame, n = table.ndim == 2, len(index)
-    names = table.columns if frame else [table.name]
-    columns = [name if name is None or isinstance(name, (str, int)) else str(name) for name in names]
-    about: Facts = {"name": None if index.name is None else str(index.name), "columns": columns, "frame": frame}
+    names = [
+        name if name is None or isinstance(name, (str, int)) else str(name)
+        for name in (table.columns if frame else [table.name])
+    ]
+    about: Facts = {"name": None if index.name is None else str(index.name), "columns": names, "frame": frame}
     if not has_dates:
         return table, Calendar(**about, **_numbers(index))
     whole, steps = _whole_calendar(index)
@@ -146,9 +142,11 @@ def on_calendar(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, Calendar 
             )
         return table, Calendar(**about, kind="rows", last=str(n - 1))
     if len(whole) > n:
-        rows = "1 date has" if len(whole) == n + 1 else f"{len(whole) - n} dates have"
-        first = whole.difference(index)[0]
-        warn_user(f"{rows} no row in {name}, first {first}; they are treated as gaps.", InputWarning)
+        first, count = whole.difference(index)[0], len(whole) - n
+        text = f"1 date has no row in {name}, {first}; it is treated as a gap."
+        if count > 1:
+            text = f"{count} dates have no row in {name}, first {first}; they are treated as gaps."
+        warn_user(text, InputWarning)
         table = table.reindex(whole)
     zone = getattr(index, "tz", None)
     return table, Calendar(**about, **steps, last=str(whole[-1]), zone=None if zone is None else str(zone))
@@ -219,7 +217,8 @@ def _candidates(index: pd.DatetimeIndex) -> list[tuple[str, str]]:
     )
     months = np.diff(index.year * 12 + index.month)
     by_months = [("months", str(months.min()))] if n > 2 and months.min() > 0 else []
-    return [*(("dates", step) for step in found), *by_months]
+    rare = ["SMS", "SME", f"LWOM-{index[0].day_name()[:3].upper()}"] if n > 2 else []  # which pandas does not infer
+    return [*(("dates", step) for step in (*found, *rare)), *by_months]
 
 
 def _inferred(runs: Iterable[pd.DatetimeIndex]) -> Sequence[str]:

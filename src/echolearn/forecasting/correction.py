@@ -18,16 +18,12 @@ MIN_CORRECTION_ROWS = 20  # of the series
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """D (M, horizon), intercept last: corrections in units of each output's spread; the ridge, and the gain found.
+    """The corrections of a column, and what they leave of its errors."""
 
-    residuals (rows, horizon): what is left of the errors when the rows after each cut are corrected by a readout of the
-    rows before it; NaN where the truth is not known.
-    """
-
-    D: Array
+    D: Array  # (M, horizon), intercept last: corrections in units of each output's spread
     ridge: float
-    gain: float
-    residuals: Array
+    gain: float  # the share of the mean absolute error that they take off
+    residuals: Array  # (rows, horizon): rows after a cut are corrected by a readout of those before it; NaN: not known
 
 
 def fit_correction(X: Array, T: Array, horizon: int, ridges: Array = CORRECTION_RIDGES) -> Correction:

@@ -43,16 +43,12 @@ MAX_LOOPS_PER_PASS = 2000  # that run side by side when forecasts are scored
 
 @dataclass(frozen=True, eq=False)
 class LoopForecast:
-    """A network and where its series are: a `Forecast`.
-
-    last_state (series * blocks, N): before the last known step, one row per series unless its columns are points on a
-    ring; last_value (series, dims): there, standardised.
-    """
+    """A network and where its series are: a `Forecast`."""
 
     form: SeriesForm
     network: Network
-    last_state: Array
-    last_value: Array
+    last_state: Array  # (series * blocks of a ring, N), before the last known step
+    last_value: Array  # (series, dims), there, standardised
     residuals: Array
 
     method: ClassVar[str] = "closed_loop"
@@ -82,11 +78,10 @@ class LoopForecast:
         """Return the forecast after further values of each series."""
         opened, form = self.form.open_new(new, gaps=False)
         E = self.form.open_exogenous(exogenous, opened)
-        Z, states = self.form.standardised(opened.X), []
-        for h, x, z, e in zip(np.split(self.last_state, len(E)), self.last_value, Z, E, strict=True):
-            inputs = block_inputs(self.ring, np.vstack([x, z]), np.vstack([e[:1], e]))
-            with one_blas_thread():
-                states.append(run(self.network.reservoir, pack(inputs, self._dtype), h).H[-len(h) :])
+        states, Z = np.split(self.last_state, len(E)), self.form.standardised(opened.X)
+        for i, (x, z, e) in enumerate(zip(self.last_value, Z, E, strict=True)):
+            H, _, blocks = open_loop(self.form, self.network, np.vstack([x, z]), np.vstack([e[:1], e]), states[i])
+            states[i] = H[-blocks:]
         return replace(self, form=form, last_state=np.vstack(states), last_value=np.stack([z[-1] for z in Z]))
 
     def errors(self, series: SequencesLike, exogenous: SequencesLike, horizon: int) -> tuple[Array, Array]:
@@ -99,7 +94,7 @@ class LoopForecast:
         washout, errors, truth = self.network.view.washout, [], []
         check_scorable(opened.lengths, washout, horizon)
         for z, e in zip(self.form.standardised(opened.X), rows, strict=True):
-            H = self._open_loop(z, e).reshape(len(z) - 1, -1, self.network.reservoir.N)
+            H = open_loop(self.form, self.network, z, e)[0].reshape(len(z) - 1, -1, self.network.reservoir.N)
             first = np.arange(washout + 1, len(z) - horizon)  # the last known value
             for t in np.array_split(first, np.ceil(len(first) / MAX_LOOPS_PER_PASS)):
                 E = e[t + 1 + np.arange(horizon)[:, None]]
@@ -107,22 +102,6 @@ class LoopForecast:
                 truth.append(z[t + horizon])
         joined = np.concatenate(truth)
         return np.concatenate(errors), joined - joined.mean(axis=0)
-
-    @property
-    def ring(self) -> Ring:
-        """The blocks of columns that the network forecasts, as its shape shows them: one for a series as a whole."""
-        network = self.network
-        width = network.reservoir.n_in - len(self.form.exogenous_mean)
-        return Ring.of(self.form.dims, network.readout.U.shape[1], width)
-
-    def _open_loop(self, z: Array, e: Array) -> Array:
-        """Return the states after each value but the last: ((steps - 1) * blocks, N)."""
-        with one_blas_thread():
-            return run(self.network.reservoir, pack(block_inputs(self.ring, z, e), self._dtype)).H
-
-    @property
-    def _dtype(self) -> np.dtype[np.floating]:
-        return np.dtype(self.form.codec.dtype)
 
     def _begin(self, ahead: Continuation) -> tuple[Array, Array, Array, OpenedSeries]:
         """Return the state before and the value at the last known step, (B * blocks, N) and (B, dims); E (steps, B,
@@ -134,8 +113,8 @@ class LoopForecast:
         E = self.form.open_exogenous(ahead.exogenous, series, ahead.steps)
         if ahead.warm_up is not None:
             Z = self.form.standardised(series.X)
-            blocks = len(self.ring.columns)
-            ends = [self._open_loop(z, e[: len(z)])[-blocks:] for z, e in zip(Z, E, strict=True)]
+            runs = [open_loop(self.form, self.network, z, e[: len(z)]) for z, e in zip(Z, E, strict=True)]
+            ends = [H[-blocks:] for H, _, blocks in runs]
             h, x = np.vstack(ends), np.stack([z[-1] for z in Z])
         return h, x, np.stack([e[-ahead.steps :] for e in E], axis=1), series
 
@@ -171,6 +150,16 @@ class LoopForecast:
 def block_inputs(ring: Ring, z: Array, e: Array) -> list[Array]:
     """Return [x_t, e_{t+1}] for every step but the last, as each block of a ring sees it."""
     return [inputs_of(z[:, columns], e) for columns in ring.columns]
+
+
+def open_loop(
+    form: SeriesForm, network: Network, z: Array, e: Array, h: Array | None = None
+) -> tuple[Array, Array, int]:
+    """Return the states after each value but the last, ((steps - 1) * blocks, N), inputs, and the number of blocks."""
+    ring = Ring.of(form.dims, network.readout.U.shape[1], network.reservoir.n_in - len(form.exogenous_mean))
+    batch = pack(block_inputs(ring, z, e), np.dtype(form.codec.dtype))
+    with one_blas_thread():
+        return run(network.reservoir, batch, h).H, batch.X, len(ring.columns)
 
 
 def ring_of(neighbourhood: int | tuple[int, int] | None, data: SeriesData) -> Ring:
@@ -233,7 +222,7 @@ def fit_loop_forecast(
         fitted = fit_through_loop(request, clean, params["loop_steps"], len(ring.columns))
     else:
         fitted = fit_network(request)
-    return _loop_forecast(data, ring, fitted), fitted
+    return _loop_forecast(data, fitted), fitted
 
 
 def have_one_scale(series: list[Array]) -> bool:
@@ -258,7 +247,7 @@ def _one_step_data(data: SeriesData, ring: Ring, settings: NetworkSettings, nois
     return Dataset.place(inputs, targets, None, per_step=True, dtype=settings.dtype)
 
 
-def _loop_forecast(data: SeriesData, ring: Ring, fitted: Fit) -> LoopForecast:
+def _loop_forecast(data: SeriesData, fitted: Fit) -> LoopForecast:
     """Return the forecast at the ends of its series, with the one-step residuals of all of them.
 
     Residuals of a fitted readout are too small; divided by 1 - df / n (df: its degrees of freedom) they have about the
@@ -266,16 +255,13 @@ def _loop_forecast(data: SeriesData, ring: Ring, fitted: Fit) -> LoopForecast:
     """
     network, ridge_fit = fitted.network, fitted.ridge_fit
     assert ridge_fit is not None
-    U, residuals, states = network.readout.U, [], []
-    blocks = data.form.dims // U.shape[1]
+    residuals, states = [], []
     for z, e in zip(data.Z, data.E, strict=True):
-        batch = pack(block_inputs(ring, z, e), np.dtype(data.form.codec.dtype))
-        with one_blas_thread():
-            h = run(network.reservoir, batch).H
-        H_c = stack(h, batch.X, direct=network.view.direct, intercept=True)
-        rest = z[1:] - np.asarray(H_c @ U.astype(h.dtype), dtype=np.float64).reshape(len(z) - 1, -1)
+        H, X, blocks = open_loop(data.form, network, z, e)
+        H_c = stack(H, X, direct=network.view.direct, intercept=True)
+        rest = z[1:] - np.asarray(H_c @ network.readout.U.astype(H.dtype), np.float64).reshape(len(z) - 1, -1)
         residuals.append(rest[network.view.washout :])
-        states.append(h[-blocks:])
+        states.append(H[-blocks:])
     return LoopForecast(
         form=data.form,
         network=network,

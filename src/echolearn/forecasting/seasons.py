@@ -25,9 +25,9 @@ ROUNDING_SHARE = 1e-9  # of the largest value, below which what is left of a ser
 def find_seasons(y: Array, usual: Sequence[int] = ()) -> tuple[int, int]:
     """Return up to two seasons of a series, 1 for none; usual: seasons that its calendar suggests, in their order.
 
-    The second season is looked for in what the first one leaves, among its multiples if no calendar suggests one. There
-    a multiple must repeat better than all shorter ones: a season that changes slowly leaves what repeats at each of
-    them. A shorter season within the one found comes first if it is most of it, not if it is a part of its shape.
+    The second is looked for in what the first leaves, among its multiples if no calendar suggests one; it must repeat
+    better than all shorter multiples, which a season that changes slowly does not. A shorter season within the one
+    found comes first if it is most of it.
     """
     y = filled(y)
     y = y / (np.abs(y).max(initial=0.0) or 1.0)  # squares of very large or small values would be lost
@@ -90,12 +90,8 @@ def _repeats(rest: Array, m: int, y: Array) -> bool:
 
     A strong season of few repetitions has correlations at all lags, by which `_correlates` finds it late.
     """
-    seasons = len(rest) // m
-    if (
-        seasons > MAX_FEW_SEASONS
-        or m ** (seasons - 1) < MIN_ROTATIONS
-        or np.abs(rest).max() <= ROUNDING_SHARE * np.abs(y).max()
-    ):
+    seasons, rounding = len(rest) // m, ROUNDING_SHARE * np.abs(y).max()
+    if seasons > MAX_FEW_SEASONS or m ** (seasons - 1) < MIN_ROTATIONS or np.abs(rest).max() <= rounding:
         return False
     rows = rest[len(rest) - seasons * m :].reshape(seasons, m)
     turns = np.random.default_rng(0).integers(m, size=(ROTATIONS, seasons - 1))

@@ -37,26 +37,21 @@ class Continuation:
 class OpenedSeries(Sequences):
     """Series as arrays (steps, dims), and of those of pandas the labels of their rows and their calendars."""
 
-    one_value: bool = True
+    one_value: bool = True  # whether they are 1-D
     labels: tuple[pd.Index | None, ...] = ()
     calendars: tuple[Calendar | None, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesForm:
-    """The form of the series of a fit, in which later ones must come and forecasts go.
+    """The form of the series of a fit, in which later ones must come and forecasts go."""
 
-    codec: mean and scale of each dimension, and whether series are 1-D; many: whether they were a list; names: of the
-    columns of data frames, those of exogenous inputs last, "" for those of arrays; calendars: of each series, at its
-    last known step; None without labels.
-    """
-
-    codec: ValueCodec
+    codec: ValueCodec  # mean and scale of each dimension, and whether series are 1-D
     exogenous_mean: Array
     exogenous_scale: Array
-    many: bool
-    names: list[str]
-    calendars: tuple[Calendar | None, ...]
+    many: bool  # whether the series were a list
+    names: list[str]  # of the columns of data frames, those of exogenous inputs last; "" for those of arrays
+    calendars: tuple[Calendar | None, ...]  # of each series, at its last known step; None without labels
 
     @property
     def dims(self) -> int:
@@ -74,18 +69,15 @@ class SeriesForm:
         return open_series(series, name, self.dims, gaps=gaps)
 
     def open_new(self, new: SequencesLike, *, gaps: bool) -> tuple[OpenedSeries, Self]:
-        """Return values that follow those of the fit, and the form after them; a number is one value of one series.
-
-        Rows with dates are put at their dates; dates between that have no row are gaps.
-        """
+        """Return values that follow those of the fit, at their dates, and the form after them."""
         if not isinstance(new, (list, tuple)) and np.ndim(new) == 0:  # type: ignore[arg-type]
-            new = np.reshape(np.asarray(new, dtype=np.float64), 1)
+            new = np.reshape(np.asarray(new, dtype=np.float64), 1)  # one value of one series
         self._check_columns(new, self.names[: self.dims], "new")
-        listed = list(new) if _is_list(new) else [new]  # type: ignore[call-overload]
-        if len(listed) != len(self.calendars):
-            raise ValueError(f"new has {len(listed)} series; expected {len(self.calendars)}, those of fit.")
-        placed = [_after(table, calendar) for table, calendar in zip(listed, self.calendars, strict=True)]
-        opened = open_series(placed if _is_list(new) else placed[0], "new", self.dims, gaps=gaps, dates=False)
+        tables, many = _tables(new)
+        if len(tables) != len(self.calendars):
+            raise ValueError(f"new has {len(tables)} series; expected {len(self.calendars)}, those of fit.")
+        placed = [_after(table, calendar) for table, calendar in zip(tables, self.calendars, strict=True)]
+        opened = open_series(placed if many else placed[0], "new", self.dims, gaps=gaps, dates=False)
         calendars = tuple(c and c.after(len(x)) for c, x in zip(self.calendars, opened.X, strict=True))
         labels = tuple(c and c.ahead(len(x)) for c, x in zip(self.calendars, opened.X, strict=True))
         return replace(opened, labels=labels, calendars=self.calendars), replace(self, calendars=calendars)
@@ -121,46 +113,20 @@ class SeriesForm:
             check_columns(table[0] if isinstance(table, (list, tuple)) else table, names, name)
 
 
-def _after(table: pd.DataFrame, calendar: Calendar | None) -> pd.DataFrame:
-    """Return rows at the labels that follow a calendar: dates, or numbers such as years, unless they count from 0."""
-    table, has_dates = rows_in_order(table, "new")
-    dtype = getattr(getattr(table, "index", None), "dtype", np.dtype(object))
-    has_numbers = dtype.kind in "iu" and table.index[0] != 0
-    if calendar is None or not (has_numbers if calendar.kind == "numbers" else has_dates and calendar.kind != "rows"):
-        return table
-    count, last, labels = len(table), table.index.max(), calendar.ahead(len(table))
-    try:
-        while labels[-1] < last:
-            count *= 2
-            labels = calendar.ahead(count)
-        missing = table.index.difference(labels)
-    except TypeError:  # one of them has a zone
-        missing = table.index
-    if len(missing):
-        raise ValueError(
-            f"new has a row for {missing[0]}, which does not follow: the next dates are {labels[0]}, and so on. Give "
-            "the rows after the last one known, at the dates of the same calendar."
-        )
-    return table.reindex(labels[labels <= last])
-
-
 @dataclass(frozen=True, eq=False)
 class SeriesData:
-    """The data of a fit: series Y in units and Z standardised, (steps, dims), E (steps, inputs) standardised."""
+    """The data of a fit."""
 
-    Y: list[Array]
-    Z: list[Array]
-    E: list[Array]
+    Y: list[Array]  # (steps, dims) of each series, in its units
+    Z: list[Array]  # standardised
+    E: list[Array]  # (steps, inputs), standardised
     form: SeriesForm
 
     @classmethod
     def open(
         cls, series: SequencesLike, exogenous: SequencesLike, *, gaps: bool, dtype: str, one_scale: bool = False
     ) -> SeriesData:
-        """Return the data of a fit, checked; gaps: whether NaN may stand for a missing value.
-
-        one_scale: whether all columns have one mean and one scale, as points of one field do.
-        """
+        """Return the data of a fit, checked; gaps: whether values may be missing (NaN); one_scale: for all columns."""
         opened = open_series(series, "series", None, gaps=gaps)
         if opened.lengths.max() == 1 and opened.X[0].shape[1] > 1:
             raise ValueError(
@@ -210,21 +176,20 @@ def frame_columns(table: SequencesLike) -> list[str] | None:
     return column_names(first) if getattr(first, "ndim", 0) == 2 else None
 
 
-def _is_list(series: object) -> bool:
-    """Return whether several series were given as a list."""
-    return isinstance(series, (list, tuple)) and any(np.ndim(s) > 0 for s in series)
+def _tables(series: SequencesLike) -> tuple[list[ArrayLike], bool]:
+    """Return each series, and whether they were given as a list."""
+    several = cast("Sequence[ArrayLike]", series)
+    if getattr(series, "ndim", 0) == 3 or (isinstance(series, (list, tuple)) and any(np.ndim(s) > 0 for s in several)):
+        return list(several), True
+    return [cast("ArrayLike", series)], False
 
 
 def open_series(
     series: SequencesLike, name: str, dims: int | None, *, gaps: bool = False, dates: bool = True
 ) -> OpenedSeries:
-    """Return one series (steps,) or (steps, dims), or a list of such, as float64, at the dates of their calendars.
-
-    gaps: whether NaN, for a missing value, is allowed; dates: whether rows are put at their dates.
-    """
+    """Return one series (steps,) or (steps, dims), or a list of such, as float64; dates: whether at their dates."""
     try:
-        many = _is_list(series)
-        tables = list(cast("Sequence[ArrayLike]", series)) if many else [cast("ArrayLike", series)]
+        tables, many = _tables(series)
         placed: list[tuple[pd.DataFrame, Calendar | None]]
         placed = [on_calendar(table, name) if dates else (table, None) for table in tables]
         one_value = all(np.ndim(y) == 1 for y, _ in placed)
@@ -234,8 +199,7 @@ def open_series(
         kind, words = TypeError if isinstance(problem, TypeError) else ValueError, str(problem)
         raise kind(words if words.startswith(f"{name}: ") else f"{name}: {words}") from problem
     X = [x.astype(np.float64) for x in opened.X]
-    labelled = [(None if c is None else y.index, c) for y, c in placed]
-    labels, calendars = zip(*(labelled if len(labelled) == len(X) else [(None, None)] * len(X)), strict=True)
+    labels, calendars = zip(*((None if c is None else y.index, c) for y, c in placed), strict=True)
     return OpenedSeries(X, opened.kind, one_value=one_value, labels=labels, calendars=calendars)
 
 
@@ -264,8 +228,7 @@ def open_exogenous(exogenous: SequencesLike, series: OpenedSeries, width: int | 
         return [np.empty((n, 0)) for n in lengths]
     if width == 0:
         raise ValueError("exogenous is given, but this forecaster was fitted without. Leave it out, or fit with it.")
-    listed = _is_list(exogenous) or np.ndim(exogenous) == 3  # type: ignore[arg-type]
-    tables = list(cast("Sequence[ArrayLike]", exogenous)) if listed else [exogenous]
+    tables, listed = _tables(exogenous)
     if listed != many or len(tables) != len(lengths):
         kind = f"a list of {len(tables)}" if listed else "one array"
         wanted = f"a list of {len(lengths)}" if many else "one array"
@@ -295,6 +258,28 @@ def _at_dates(table: pd.DataFrame, labels: pd.Index, calendar: Calendar | None, 
             "for a forecast, of the steps to come; or give it as an array, one row per step."
         )
     return table.reindex(wanted)
+
+
+def _after(table: pd.DataFrame, calendar: Calendar | None) -> pd.DataFrame:
+    """Return rows at the labels that follow a calendar: dates, or numbers such as years, unless they count from 0."""
+    table, has_dates = rows_in_order(table, "new")
+    dtype = getattr(getattr(table, "index", None), "dtype", np.dtype(object))
+    has_numbers = dtype.kind in "iu" and table.index[0] != 0
+    if calendar is None or not (has_numbers if calendar.kind == "numbers" else has_dates and calendar.kind != "rows"):
+        return table
+    labels, last = calendar.ahead(len(table)), table.index.max()
+    try:
+        while labels[-1] < last:
+            labels = calendar.ahead(2 * len(labels))
+        missing = table.index.difference(labels)
+    except TypeError:  # one of them has a zone
+        missing = table.index
+    if len(missing):
+        raise ValueError(
+            f"new has a row for {missing[0]}, which does not follow: the next dates are {labels[0]}, and so on. Give "
+            "the rows after the last one known, at the dates of the same calendar."
+        )
+    return table.reindex(labels[labels <= last])
 
 
 def path_generator(seed: Seed) -> np.random.Generator:

@@ -8,6 +8,7 @@ series in one pass, so that comparing members by rolling origins costs no more t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy.optimize import minimize
@@ -31,17 +32,13 @@ FIRST_ORIGIN_DIVISOR = 3  # errors count from a third of the series on
 
 @dataclass(frozen=True)
 class Kind:
-    """The kind of a member: trend "none", "theta" (half the overall slope) or "damped"; log: of the logarithm;
+    """The kind of a member."""
 
-    ar: with an autoregression of the residual; ahead: whether its parameters minimise the error over the whole
-    horizon, or one step ahead; second: whether it has the second season too.
-    """
-
-    trend: str
-    log: bool = False
-    ar: bool = False
-    ahead: bool = True
-    second: bool = False
+    trend: str  # "none", "theta" (half the overall slope) or "damped"
+    log: bool = False  # whether it follows the logarithm
+    ar: bool = False  # whether it has an autoregression of the residual
+    ahead: bool = True  # whether its parameters minimise the error over the whole horizon, or one step ahead
+    second: bool = False  # whether it has the second season, too
 
 
 MEMBER_KINDS = (
@@ -64,44 +61,51 @@ TWO_SEASON_KINDS = (Kind("none", ar=True, second=True), Kind("damped", ar=True, 
 
 
 @dataclass(frozen=True, eq=False)
-class Position:
-    """The state of the members of one series: L (K, 3), S1 (K, m1), S2 (K, m2), and the number of steps so far."""
-
-    L: Array
-    S1: Array
-    S2: Array
-    time: int
-
-
-@dataclass(frozen=True, eq=False)
 class Smoothing:
-    """The members of one series: P (K, 8), logs (K,), trends (K,) as codes, their weights (K,), and the seasons."""
+    """The K members of one series, and where they are in it."""
 
-    P: Array
-    logs: Array
-    trends: Array
-    second: Array
-    seasons: tuple[int, int]
-    weights: Array
+    P: Array  # (K, 8), their parameters
+    logs: Array  # (K,), whether they follow the logarithm
+    trends: Array  # (K,), as indices of TRENDS
+    second: Array  # (K,), whether they have the second season
+    weights: Array  # (K,)
+    L: Array  # (K, 3): level, trend and last residual
+    S1: Array  # (K, m1) and
+    S2: Array  # (K, m2): seasonal effects, by the time modulo the length of the season
+    time: int  # the number of steps so far
 
-    def start(self, y: Array) -> Position:
-        """Return where the members start on a series, before its first value."""
+    @property
+    def seasons(self) -> tuple[int, int]:
+        """The lengths of both seasons."""
+        return self.S1.shape[1], self.S2.shape[1]
+
+    def start(self, y: Array) -> Self:
+        """Return the members before the first value of a series."""
         m1, m2 = self.seasons
-        scales = {log: to_scale(y, log) for log in {bool(v) for v in self.logs}}
         starts = [
-            start_of(scales[bool(log)], TRENDS[code], m1, m2 if second else 1, slope)
+            start_of(to_scale(y, log), TRENDS[code], m1, m2 if second else 1, slope)
             for log, code, second, slope in zip(self.logs, self.trends, self.second, self.P[:, 7], strict=True)
         ]
         L = np.array([[level, trend, 0.0] for level, trend, _, _ in starts])
         S1, S2 = (np.array([np.resize(start[i], m) for start in starts]) for i, m in ((2, m1), (3, m2)))
-        return Position(L, S1, S2, 0)
+        return replace(self, L=L, S1=S1, S2=S2, time=0)
 
-    def advance(self, y: Array, position: Position, horizon: int) -> tuple[Array, Position]:
-        """Return the forecasts F (n, K, horizon) after each value, and where the members are then."""
-        L, S1, S2 = position.L.copy(), position.S1.copy(), position.S2.copy()
+    def advance(self, y: Array, horizon: int) -> tuple[Array, Self]:
+        """Return the forecasts F (n, K, horizon) after each value, and the members after the last one."""
+        L, S1, S2 = self.L.copy(), self.S1.copy(), self.S2.copy()
         F = np.empty((len(y), len(self.P), horizon))
-        advance(np.ascontiguousarray(y), position.time, self.logs, self.P, L, S1, S2, F)
-        return F, Position(L, S1, S2, position.time + len(y))
+        advance(np.ascontiguousarray(y), self.time, self.logs, self.P, L, S1, S2, F)
+        return F, replace(self, L=L, S1=S1, S2=S2, time=self.time + len(y))
+
+    def forecast(self, steps: int) -> Array:
+        """Return the forecast (steps,) of the members together."""
+        h = np.arange(1, steps + 1)
+        phi, rho = self.P[:, 4:5], self.P[:, 5:6]
+        f = self.L[:, :1] + np.cumsum(phi**h, axis=1) * self.L[:, 1:2] + rho**h * self.L[:, 2:3]
+        for S in (self.S1, self.S2):
+            f = f + S[:, (self.time + h - 1) % S.shape[1]]
+        f = np.where(self.logs[:, None], from_scale(f, True), f)
+        return np.asarray(weighted_median(f[None], self.weights)[0])
 
 
 def to_scale(y: Array, log: bool) -> Array:
@@ -201,18 +205,6 @@ def _parameters(names: list[str], x: Array, given: tuple[float, float]) -> Array
                      0.99 * p.get("rho", 0), *given])  # fmt: skip
 
 
-def forecast_ahead(members: Smoothing, position: Position, steps: int) -> Array:
-    """Return the forecast (steps,) of the members together from a position."""
-    h = np.arange(1, steps + 1)
-    phi, rho = members.P[:, 4:5], members.P[:, 5:6]
-    growth = np.cumsum(phi**h, axis=1)
-    s = position.time + h - 1
-    f = position.L[:, :1] + growth * position.L[:, 1:2] + rho**h * position.L[:, 2:3]
-    f = f + position.S1[:, s % members.seasons[0]] + position.S2[:, s % members.seasons[1]]
-    f = np.where(members.logs[:, None], from_scale(f, True), f)
-    return np.asarray(weighted_median(f[None], members.weights)[0])
-
-
 def weighted_median(F: Array, weights: Array) -> Array:
     """Return the weighted medians (n, H) of forecasts F (n, K, H): no member that goes astray moves them far."""
     order = np.argsort(F, axis=1)
@@ -251,17 +243,20 @@ def is_intermittent(y: Array) -> bool:
 def fit_smoothing(
     y: Array, seasons: tuple[int, int], horizon: int, *, log: bool | None = None, trend: bool | None = None
 ) -> tuple[Smoothing, Array]:
-    """Return the weighted members of a series, and the forecasts C (n, horizon) of their mean after each value."""
+    """Return the members of a series at its start, and their forecasts C (n, horizon) after each value."""
     kinds = kinds_for(y, seasons, log, trend)
     members = Smoothing(
         P=np.array([fit_member(y, kind, seasons, horizon) for kind in kinds]),
         logs=np.array([kind.log for kind in kinds]),
         trends=np.array([TRENDS.index(kind.trend) for kind in kinds]),
         second=np.array([kind.second for kind in kinds]),
-        seasons=seasons,
-        weights=np.full(len(kinds), 1 / len(kinds)),
-    )
-    F, _ = members.advance(y, members.start(y), horizon)
+        weights=np.ones(len(kinds)),
+        L=np.zeros((len(kinds), 3)),
+        S1=np.zeros((len(kinds), seasons[0])),
+        S2=np.zeros((len(kinds), seasons[1])),
+        time=0,
+    ).start(y)
+    F, _ = members.advance(y, horizon)
     n = len(y)
     weights = member_weights(y, F, min(max(seasons[0], int(JUDGED_FROM_SHARE * n)), n - 2))
     return replace(members, weights=weights), weighted_median(F, weights)

@@ -11,13 +11,12 @@ import numpy as np
 from echolearn.fitting.codecs import ValueCodec
 from echolearn.fitting.model import FittedModel
 from echolearn.forecasting.calendar import Calendar
-from echolearn.forecasting.columns import Column
 from echolearn.forecasting.direct_forecast import DirectForecast
-from echolearn.forecasting.direct_model import DirectModel, FollowedSeries
+from echolearn.forecasting.direct_model import Column, DirectModel
 from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
 from echolearn.forecasting.loop_forecast import LoopForecast
 from echolearn.forecasting.series import SeriesForm
-from echolearn.forecasting.smoothing import TRENDS, Position, Smoothing
+from echolearn.forecasting.smoothing import TRENDS, Smoothing
 from echolearn.modelfile.layout import Facts
 from echolearn.modelfile.schema import DIRECT_FORECAST, named
 from echolearn.modelfile.values import as_truth, as_words
@@ -40,16 +39,11 @@ def forecast_tensors(model: FittedModel) -> dict[str, Array]:
 
 
 def _direct_tensors(models: Sequence[DirectModel]) -> dict[str, Array]:
-    ends = [model.end for model in models]
-    columns = [column for end in ends for column in end.columns]
-    members = [
-        np.column_stack(
-            [c.members.P, c.members.logs, c.members.trends, c.members.second, c.members.weights, c.position.L]
-        )
-        for c in columns
-    ]
-    seasonal = [np.concatenate([c.position.S1.ravel(), c.position.S2.ravel(), c.past]) for c in columns]
-    counts = [[len(c.members.P), *c.members.seasons, c.position.time, int(c.log), c.age] for c in columns]
+    columns = [column for model in models for column in model.columns]
+    smoothings = [column.members for column in columns]
+    members = [np.column_stack([m.P, m.logs, m.trends, m.second, m.weights, m.L]) for m in smoothings]
+    seasonal = [np.concatenate([c.members.S1.ravel(), c.members.S2.ravel(), c.past]) for c in columns]
+    counts = [[len(c.members.P), *c.members.seasons, c.members.time, int(c.log), c.age] for c in columns]
     numbers = [[*c.input_scale, c.unit, c.expected, c.level] for c in columns]
     arrays = {
         "D": np.hstack([model.D for model in models]),
@@ -63,8 +57,8 @@ def _direct_tensors(models: Sequence[DirectModel]) -> dict[str, Array]:
         "sizes": np.array([[model.horizon, len(model.errors)] for model in models], dtype=np.int64),
         "models": np.array([[model.widening, model.ridge, model.gain] for model in models]),
         "scale": np.stack([model.scale for model in models]),
-        "states": np.stack([end.state for end in ends]),
-        "inputs": np.stack([end.inputs for end in ends]),
+        "states": np.stack([model.state for model in models]),
+        "inputs": np.stack([model.inputs for model in models]),
     }
     return {
         DIRECT_FORECAST + name: np.nan_to_num(v, posinf=-1.0) if name == "models" else v for name, v in arrays.items()
@@ -155,7 +149,9 @@ def _restore_direct(
                 D=np.ascontiguousarray(D[j]),
                 sees_inputs=bool(facts["sees_inputs"]),
                 horizon=horizon,
-                end=FollowedSeries(columns, np.asarray(t["states"][j]), np.asarray(t["inputs"][j])),
+                columns=columns,
+                state=np.asarray(t["states"][j]),
+                inputs=np.asarray(t["inputs"][j]),
                 scale=t["scale"][j],
                 errors=errors[j].reshape(origins, dims * horizon),
                 widening=widening,
@@ -178,12 +174,13 @@ def _column(count: list[int], rows: Array, seasonal: Array, spread: Array, other
         logs=rows[:, 8] != 0,
         trends=trends,
         second=rows[:, 10] != 0,
-        seasons=(m1, m2),
         weights=np.ascontiguousarray(rows[:, 11]),
+        L=np.ascontiguousarray(rows[:, 12:15]),
+        S1=seasonal[: K * m1].reshape(K, m1).copy(),
+        S2=seasonal[K * m1 : K * (m1 + m2)].reshape(K, m2).copy(),
+        time=time,
     )
-    S1, S2 = seasonal[: K * m1].reshape(K, m1), seasonal[K * m1 : K * (m1 + m2)].reshape(K, m2)
-    position = Position(np.ascontiguousarray(rows[:, 12:15]), S1.copy(), S2.copy(), time)
     numbers, effects = others
     unit, expected, level = numbers[3:].tolist()
     past = seasonal[K * (m1 + m2) :].copy()
-    return Column(members, bool(log), spread, numbers[:3], effects, unit, position, expected, past, level, age)
+    return Column(members, bool(log), spread, numbers[:3], effects, unit, expected, past, level, age)
