@@ -4,6 +4,7 @@
     .venv-series/bin/python benchmarks/sequences.py FOLDER                   the test parts, all methods
     .venv-series/bin/python benchmarks/sequences.py FOLDER --seeds 10 --sets NAME ...     seeds of each method
     .venv-series/bin/python benchmarks/sequences.py FOLDER --early --sets NAME ...        answers from the first steps
+    .venv-series/bin/python benchmarks/sequences.py FOLDER --wheel --seeds 5   sets inside aeon's wheel
     .venv-series/bin/python benchmarks/sequences.py FOLDER --summary         figures of what is in the result file
 
 FOLDER has one file NAME.npz per data set, as of the UCR archive: X_train and X_test (series, steps), y_train and y_test
@@ -28,13 +29,14 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata, studentized_range
+from sklearn.metrics import r2_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
 import measure
 import protocol
 import results
-from echolearn import SeriesClassifier
+from echolearn import SeriesClassifier, SeriesRegressor
 from table_text import ROOT, load, markdown, table
 
 NAME = "sequences"
@@ -48,12 +50,12 @@ MIN_ROCKET_STEPS = 9  # shorter prefixes are padded with zeros for MiniRocket
 PICTURE = ROOT / "docs" / "images" / "sequence_ranks.svg"
 
 
-def rival(path: str) -> Callable[[int], Any]:
-    """Return what makes a classifier of aeon with a seed, which is imported when it is needed."""
+def rival(path: str, kind: str = "classification") -> Callable[[int], Any]:
+    """Return what makes an estimator of aeon with a seed, which is imported when it is needed."""
 
     def make(seed: int) -> Any:
         module, name = path.rsplit(".", 1)
-        return getattr(__import__(f"aeon.classification.{module}", fromlist=[name]), name)(random_state=seed)
+        return getattr(__import__(f"aeon.{kind}.{module}", fromlist=[name]), name)(random_state=seed)
 
     return make
 
@@ -64,6 +66,15 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "MultiRocket-Hydra": rival("convolution_based.MultiRocketHydraClassifier"),
     "QUANT": rival("interval_based.QUANTClassifier"),
 }
+
+OURS_FOR_VALUES = "SeriesRegressor()"
+REGRESSORS: dict[str, Callable[[int], Any]] = {
+    OURS_FOR_VALUES: lambda seed: SeriesRegressor(random_state=seed),
+    "RocketRegressor": rival("convolution_based.RocketRegressor", "regression"),
+    "DrCIF": rival("interval_based.DrCIFRegressor", "regression"),
+}
+# Inside aeon's wheel: sets with several features, and sets with one value per series
+WHEEL = {"BasicMotions": METHODS, "JapaneseVowels": METHODS, "CardanoSentiment": REGRESSORS, "Covid3Month": REGRESSORS}
 
 
 def read(path: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
@@ -161,6 +172,67 @@ def measure_seeds(paths: list[Path], methods: list[str], count: int) -> None:
             with protocol.updated(results.FOLDER / f"{NAME}.json") as content:
                 content["seeds"] = [*content.get("seeds", []), about | found | {"commit": record["commit"]}]
             print(f"{path.stem:32} {method:20} seed {seed} error {found['error']:.4g}", flush=True)
+
+
+def read_wheel(work: str, part: str) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the series (steps, n) and the labels or values of a part of a data set inside aeon's wheel."""
+    from aeon import datasets
+
+    opened = datasets.load_classification if WHEEL[work] is METHODS else datasets.load_regression
+    X, y = opened(work, split=part)
+    return [np.asarray(x, float).T for x in X], y if WHEEL[work] is METHODS else y.astype(float)
+
+
+def wheel_row(work: str, method: str, seed: int) -> Row:
+    """Return the figures of a method on a set of the wheel; other methods are given series padded with zeros."""
+    (X, y), (X_new, y_new) = read_wheel(work, "train"), read_wheel(work, "test")
+    if method not in (OURS, OURS_FOR_VALUES):
+        longest = max(map(len, [*X, *X_new]))
+        X, X_new = (np.stack([np.pad(x, ((0, longest - len(x)), (0, 0))).T for x in some]) for some in (X, X_new))
+    with measure.measured() as costs:
+        model = WHEEL[work][method](seed).fit(X, y)
+        found = np.asarray(model.predict_proba(X_new) if method in METHODS else model.predict(X_new))
+    if method in METHODS:
+        return scores(np.asarray(model.classes_), found, y_new) | {"cases": len(y_new)} | costs
+    return {"error": float(np.sqrt(np.mean((found - y_new) ** 2))), "r2": float(r2_score(y_new, found))} | costs
+
+
+def measure_wheel(methods: list[str], count: int) -> None:
+    """Add the figures of seeds 0, 1, ... on the sets of the wheel to the result file, under "wheel"."""
+    import aeon.datasets
+
+    folder = Path(aeon.datasets.__file__).parent / "data"
+    code, record = reading_of([folder / work / f"{work}_{part}.ts" for work in WHEEL for part in ("TRAIN", "TEST")])
+    protocol.log_reading(record)
+    for work, seed in itertools.product(WHEEL, range(count)):
+        for method in (name for name in WHEEL[work] if name in methods):
+            ours = method in (OURS, OURS_FOR_VALUES)
+            about = {"work": work, "method": method, "seed": seed, "code": code if ours else None}
+            if any(about.items() <= row.items() for row in load(NAME).get("wheel", [])):
+                continue
+            found = wheel_row(work, method, seed)
+            with protocol.updated(results.FOLDER / f"{NAME}.json") as content:
+                content["wheel"] = [*content.get("wheel", []), about | found | {"commit": record["commit"]}]
+            print(f"{work:20} {method:20} seed {seed} error {found['error']:.4g}", flush=True)
+
+
+@table
+def sequences_wheel() -> str:
+    """Return errors, or R², on the sets of the wheel: median (lowest to highest) over seeds."""
+    rows, cells = load(NAME).get("wheel", []), []
+    for work, method in ((work, method) for work, methods in WHEEL.items() for method in methods):
+        found = [row for row in rows if (row["work"], row["method"]) == (work, method)]
+        found = [row for row in found if row["code"] == found[-1]["code"]]
+        if not found:
+            continue
+        if method in METHODS:
+            values = np.array([row["error"] * row["cases"] / 100 for row in found])
+            what = f"errors of {found[0]['cases']}", f"{np.median(values):g} ({values.min():g} to {values.max():g})"
+        else:
+            values = np.array([row["r2"] for row in found])
+            what = "R²", f"{np.median(values):.3f} ({values.min():.3f} to {values.max():.3f})"
+        cells.append([work, method, len(found), *what, f"{np.median([row['cpu_seconds'] for row in found]):.1f}"])
+    return markdown(["", "method", ">seeds", "measure", ">median (lowest to highest)", ">processor seconds"], cells)
 
 
 def early_ours(train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray], ends: list[int]) -> list[Row]:
@@ -388,10 +460,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the folder with the data sets")
     parser.add_argument("--sets", nargs="+", help="data sets (default: all)")
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), help="methods to run")
+    every = [*METHODS, *REGRESSORS]
+    parser.add_argument("--methods", nargs="+", choices=every, default=every, help="methods to run (default: all)")
     parser.add_argument("--train", type=int, metavar="FOLDS", help="try ours on folds of the training parts instead")
     parser.add_argument("--seeds", type=int, metavar="COUNT", help="run so many seeds of each method")
     parser.add_argument("--early", action="store_true", help="score answers from the first steps; series of one length")
+    parser.add_argument("--wheel", action="store_true", help="run the sets inside aeon's wheel, with --seeds seeds")
     parser.add_argument("--summary", action="store_true", help="print and draw what the result file has; run nothing")
     options = parser.parse_args()
     if os.environ.get("OMP_NUM_THREADS") != "1":  # which numerical libraries read when they are imported
@@ -405,12 +479,15 @@ def main() -> None:
             if row is not None:
                 print(f"{path.stem:32}", *(f"{name} {row[name]:.4g}" for name in MEASURES), flush=True)
         return
+    methods = [method for method in options.methods if method in METHODS]
     if options.early:
         measure_early(paths)
+    elif options.wheel:
+        measure_wheel(options.methods, options.seeds or 1)
     elif options.seeds:
-        measure_seeds(paths, options.methods, options.seeds)
+        measure_seeds(paths, methods, options.seeds)
     elif not options.summary:
-        measure_all(paths, options.methods)
+        measure_all(paths, methods)
     print(f"{sequences_pairs()}\n\n{sequences_ranks()}")
     if options.summary:
         draw()

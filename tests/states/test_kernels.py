@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from scipy import sparse
 
 import reference as ref
@@ -16,6 +17,7 @@ from echolearn.reservoir._activations import ACTIVATIONS
 from echolearn.sequences.batch import LANES, pack
 from echolearn.sequences.selection import block_starts
 from echolearn.states import _kernels as kernels
+from echolearn.states._activations import precise_tanh
 from echolearn.states._kernels import COMPILING_TEXT, compressed, drive, padded, padded_positions
 from networks import contracting
 
@@ -169,3 +171,31 @@ def test_the_drive_is_all_of_eq_1_but_the_recurrence(bias, feedback):
     assert np.shares_memory(drive(reservoir, X, X_fb, out), out)
     np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-14)
     assert drive(reservoir, X.astype(np.float32), None if X_fb is None else X_fb.astype("f4")).dtype == np.float32
+
+
+def test_tiles_begin_at_a_cache_line():
+    for dtype, shape in (("float32", (3, 5)), ("float64", (7, 2, 4))):
+        zeros = kernels.aligned_zeros(shape, dtype)
+        assert zeros.ctypes.data % kernels.CACHE_LINE_BYTES == 0
+        assert (zeros.shape, zeros.dtype) == (shape, dtype)
+        assert zeros.flags.c_contiguous
+        assert not zeros.any()
+
+
+def test_precise_tanh_is_right_to_rounding():
+    """Its errors in float32 have either sign, near 0 and at saturation too: they must not add up over time."""
+    x = np.linspace(-12, 12, 400_001).astype(np.float32)
+    z = x.copy()
+    _precise_tanh(z)
+    errors = (z - np.tanh(x.astype(float))) * np.sign(x)
+    assert np.abs(errors).max() < 4e-7
+    for low, high in ((0, 0.5), (0.5, 1), (1, 2), (2, 4), (4, 9), (9, 12)):
+        assert abs(errors[(np.abs(x) >= low) & (np.abs(x) < high)].mean()) < 1.6e-8
+    wide = x.astype(float)
+    _precise_tanh(wide)
+    np.testing.assert_allclose(wide, np.tanh(x.astype(float)), rtol=1e-14)
+
+
+@njit
+def _precise_tanh(z):
+    precise_tanh(z)

@@ -52,7 +52,7 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
 
     Parameters
     ----------
-    hidden_units : int, default=200
+    hidden_units : int, default=250
         The number of units in each of the four sets of units that the network consists of.
     readout : {"softmax", "ridge"}, default="softmax"
         What the outputs of the ridge regression become. "softmax": logits, scaled so that the probabilities of left-out
@@ -120,7 +120,7 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
 
     def __init__(
         self,
-        hidden_units: int = 200,
+        hidden_units: int = 250,
         *,
         readout: str = "softmax",
         ridge: str | ArrayLike = "auto",
@@ -306,7 +306,7 @@ class SeriesRegressor(ValueEstimator, SeriesEstimator):
 
     Parameters
     ----------
-    hidden_units : int, default=200
+    hidden_units : int, default=250
         The number of units in each of the four sets of units that the network consists of.
     ridge : float, list of float, or "auto", default="auto"
         The penalty of the readout: a number, numbers to choose from, or "auto" for a path.
@@ -364,7 +364,7 @@ class SeriesRegressor(ValueEstimator, SeriesEstimator):
 
     def __init__(
         self,
-        hidden_units: int = 200,
+        hidden_units: int = 250,
         *,
         ridge: str | ArrayLike = "auto",
         standardize: bool = True,

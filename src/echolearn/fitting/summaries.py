@@ -20,7 +20,6 @@ from scipy.optimize import nnls
 from echolearn.display.progress import show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.parameters import Parameters
-from echolearn.modelfile.schema import SETS_OF_UNITS
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import Columns, LeftOut, solve_dual, temperature
 from echolearn.readout.summary import Summary, both, delayed, differences, rows_of, thresholds_of
@@ -147,17 +146,23 @@ def _solve(
     one: Detectors, data: Dataset, w: Array, choosing: Array, params: Parameters
 ) -> tuple[LeftOut, Array, float]:
     """Return the fit of a set of units to the sequences that choose, its readout (M + 1, n_out), and its ridge."""
-    few_w, T = w[choosing], _targets(data)
-    rows = one.rows(data.subset(choosing), params["washout"])
-    columns = Columns.of(rows, few_w)
+    T, few_w = _targets(data), w[choosing]
+    at_once = len(w) <= one.summary.statistics * one.reservoir.N  # products of rows are smaller than those of columns
+    rows = one.rows(data if at_once else data.subset(choosing), params["washout"])
+    few = choosing if len(choosing) < len(rows) else slice(None)
+    columns = Columns.of(rows[few], few_w)
     Z = columns.standardize(rows)
-    fit = solve_dual(Z @ Z.T / columns.count, T[choosing], few_w, _ridges(params["ridge"], columns.count, few_w))
+    some = Z[few]
+    fit = solve_dual(some @ some.T / columns.count, T[choosing], few_w, _ridges(params["ridge"], columns.count, few_w))
+    ridge = fit.ridge * columns.count
     if len(choosing) == len(w):
         U = columns.unfold(Z.T @ fit.C / columns.count, fit.mean)
+    elif at_once:
+        U = columns.unfold(*_solve_rows(Z, T, w, ridge * w.sum() / few_w.sum()))
     else:
-        del rows, Z
-        U = _solve_all(one, columns, data, w, params["washout"], share=fit.ridge / few_w.sum())
-    return fit, U, fit.ridge * columns.count
+        del rows, Z, some
+        U = columns.unfold(*_solve_sums(one, columns, data, w, params["washout"], ridge * w.sum() / few_w.sum()))
+    return fit, U, ridge
 
 
 def shares_of(residuals: Array, w: Array) -> Array:
@@ -250,14 +255,8 @@ def _joined(sets: Sequence[Detectors], shares: Array) -> tuple[Reservoir, Summar
 
 def _sets_of(network: Network) -> list[Detectors]:
     """Return the sets of units of a network."""
-    r, summary = network.reservoir, network.view.summary
-    assert summary is not None
-    assert r.bias is not None
-    sets, N = [], r.N // len(SETS_OF_UNITS)
-    for units in (slice(first, first + N) for first in range(0, r.N, N)):
-        some = replace(r, W=r.W[:, units], W_rec=r.W_rec[units, units], leak=r.leak[units], bias=r.bias[units])
-        sets.append(Detectors(both, some, replace(summary, thresholds=summary.thresholds[:, units])))
-    return sets
+    assert network.view.summary is not None
+    return [Detectors(both, *one) for one in network.view.summary.sets(network.reservoir)]
 
 
 @dataclass(eq=False)
@@ -273,26 +272,31 @@ class _Sums:
         return self
 
 
-def _solve_all(one: Detectors, columns: Columns, data: Dataset, w: Array, washout: int, *, share: float) -> Array:
-    """Return the readout (M + 1, n_out) of a set for all sequences; share: the ridge per sequence and column."""
-    T, ridge, root = _targets(data), share * w.sum() * columns.count, np.sqrt(w)[:, None]
-    if len(w) <= len(columns.mean):  # the matrix of inner products of rows is smaller than that of columns
-        Z = columns.standardize(one.rows(data, washout))
-        centre, mean = w @ Z / w.sum(), w @ T / w.sum()  # what is left of means goes to the intercept
-        Z = root * (Z - centre)
-        V = Z.T @ _solve_positive(Z @ Z.T, root * (T - mean), ridge)
-        return columns.unfold(V, mean - centre @ V)
+def _solve_rows(Z: Array, T: Array, w: Array, ridge: float) -> tuple[Array, Array]:
+    """Return the readout (M, n_out) of standardised rows Z (n, M) with n <= M, and its intercept."""
+    centre, mean, root = w @ Z / w.sum(), w @ T / w.sum(), np.sqrt(w)[:, None]
+    Z = root * (Z - centre)  # what is left of means goes to the intercept
+    V = Z.T @ _solve_positive(Z @ Z.T, root * (T - mean), ridge)
+    return V, mean - centre @ V
+
+
+def _solve_sums(
+    one: Detectors, columns: Columns, data: Dataset, w: Array, washout: int, ridge: float
+) -> tuple[Array, Array]:
+    """Return the readout (M, n_out) of standardised rows, and its intercept, from sums over all sequences."""
+    root = np.sqrt(w)[:, None]
+    weighted_T = root * _targets(data)
 
     def sums_of(data: Dataset, which: Array) -> _Sums:
         Z = columns.standardize(one.rows(data.subset(which), washout))
         Z = root[which] * np.hstack([Z, np.ones((len(which), 1))])
-        return _Sums(Z.T @ Z, Z.T @ (root * T)[which])
+        return _Sums(Z.T @ Z, Z.T @ weighted_T[which])
 
     sums = data.sum(sums_of, np.array_split(np.arange(len(w)), range(MAX_ROWS_PER_SUM, len(w), MAX_ROWS_PER_SUM)))
     n, total, of_targets = sums.G[-1, -1], sums.G[-1, :-1], sums.Q[-1]
     Q = sums.Q[:-1] - np.outer(total, of_targets) / n
     V = _solve_positive(sums.G[:-1, :-1] - np.outer(total, total) / n, Q, ridge)
-    return columns.unfold(V, of_targets / n - (total / n) @ V)
+    return V, of_targets / n - (total / n) @ V
 
 
 def _solve_positive(G: Array, Q: Array, ridge: float) -> Array:

@@ -86,8 +86,8 @@ class Network:
         """
         reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
         if view.summary is not None:
-            rows = rows_of(data, view.summary, reservoir, view.washout, both)
-            return list((rows @ self.readout.U[:-1] + self.readout.U[-1]).astype(data.dtype)[:, None])
+            Y = rows_of(data, view.summary, reservoir, view.washout, both, self.readout.U[:-1]) + self.readout.U[-1]
+            return list(Y.astype(data.dtype)[:, None])
         U = self.readout.U.astype(data.dtype)
 
         def outputs_of_group(data: Dataset, which: Array, start: Start | None) -> list[Array]:

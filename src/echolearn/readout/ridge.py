@@ -17,7 +17,7 @@ from echolearn.validation import Array, warn_user
 RIDGE_PATH = 10.0 ** np.arange(-8, 2)  # the default path, in units of the mean diagonal of the Gram matrix
 MIN_RELATIVE_RIDGE = 1e-12  # a ridge that hides the rounding errors of a difference of Gram matrices, in the same units
 ROUNDING_SHARE = 1e-6  # a column whose deviation is this share of its largest value varies by rounding only
-MIN_COLUMN_DEVIATION = 0.01  # by which statistics of states between -1 and 1 are divided at least
+MIN_COLUMN_DEVIATION = 0.02  # by which statistics of states between -1 and 1 are divided at least
 USUAL_FACTOR = 4.0  # from outputs to logits of two classes, where no data say otherwise
 LOG_FACTOR_DEVIATION = 0.5  # how far its logarithm is from the usual one before it has seen data
 MAX_LAPACK_ROWS = 512  # at most so many rows are factored by LAPACK at once

@@ -8,7 +8,7 @@ often a unit exceeds a threshold, which extremes it reaches, and where it ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -18,11 +18,11 @@ from echolearn.modelfile.schema import MOMENTS_PER_UNIT, SETS_OF_UNITS, THRESHOL
 from echolearn.reservoir import Reservoir
 from echolearn.sequences.batch import LANES, group_sequences
 from echolearn.sequences.dataset import Dataset
-from echolearn.states._kernels import Units, compressed, lanes_for, summarize
+from echolearn.states._kernels import Units, aligned_zeros, compressed, lanes_for, summarize
 from echolearn.validation import Array
 
 MAX_FRAMES_PER_GROUP = 8192  # that one thread works on at once, if these are at least LANES sequences
-DISTINCT_DIFFERENCE = 1e-5  # states that differ by less may be one state, computed in another order
+DISTINCT_DIFFERENCE = 1e-3  # states that differ by less are no place for a threshold: rounding of states would decide
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +39,8 @@ class Summary:
     # those of the second, ... Before the first step there is the first frame
     delays: Array
     thresholds: Array  # (Q, N): ascending values of each unit, in float64
-    # (4,): how much each of `SETS_OF_UNITS` counts in the outputs, the weighted mean of those of its own readout
-    shares: Array = field(default_factory=lambda: np.full(len(SETS_OF_UNITS), 0.25))
+    # how much each of `SETS_OF_UNITS` counts in the outputs, the mean of those of its own readout; (1,) of one set
+    shares: Array = field(default_factory=lambda: np.ones(1))
 
     def __str__(self) -> str:
         parts = [f"{name} {100 * share:.0f} %" for name, share in zip(SETS_OF_UNITS, self.shares, strict=True)]
@@ -54,6 +54,16 @@ class Summary:
     def inputs(self, x: Array) -> Array:
         """Return what the units see of a sequence x (steps, n), at every step: (steps, 2 n D)."""
         return delayed(both(x), self.delays)
+
+    def sets(self, reservoir: Reservoir) -> list[tuple[Reservoir, Summary]]:
+        """Return the sets of units, which are not connected with each other, each with its own summary."""
+        found = []
+        for k in np.split(np.arange(reservoir.N), len(self.shares)):
+            units = slice(k[0], k[-1] + 1)
+            own = {name: getattr(reservoir, name)[..., units] for name in ("W", "leak", "bias")}
+            one = replace(reservoir, W_rec=reservoir.W_rec[units, units], **own)
+            found.append((one, Summary(self.delays, self.thresholds[:, units])))
+        return found
 
     def rows(self, reservoir: Reservoir, X: Sequence[Array], washout: int, dtype: DTypeLike) -> Array:
         """Return one row (M,) per sequence X (steps, n) that the units read with delays, in float64.
@@ -91,7 +101,7 @@ class Summary:
     def _tiles(self, X: Sequence[Array], dtype: DTypeLike) -> Array:
         """Return sequences side by side (rows, n, L), before each its first frame as often as the longest delay."""
         before = int(self.delays[-1])
-        tiles = np.zeros((before + len(X[0]), X[0].shape[1], lanes_for(len(X))), dtype)
+        tiles = aligned_zeros((before + len(X[0]), X[0].shape[1], lanes_for(len(X))), dtype)
         for b, x in enumerate(X):
             tiles[:before, :, b] = x[0]
             tiles[before : before + len(x), :, b] = x
@@ -99,18 +109,31 @@ class Summary:
 
 
 def rows_of(
-    data: Dataset, summary: Summary, reservoir: Reservoir, washout: int, seen: Callable[[Array], Array]
+    data: Dataset,
+    summary: Summary,
+    reservoir: Reservoir,
+    washout: int,
+    seen: Callable[[Array], Array],
+    U: Array | None = None,
 ) -> Array:
-    """Return the rows (n, M) of sequences; seen: the function from a sequence to what the units read with delays."""
-    rows = np.empty((len(data.X), summary.statistics * reservoir.N))
+    """Return the rows R (n, M) of sequences, or their products R U (n, n_out) with weights U (M, n_out).
+
+    seen: the function from a sequence to what the units read with delays.
+    """
+    sets = summary.sets(reservoir)  # one after another, because the states of all need more than a processor's cache
+    M = summary.statistics * reservoir.N
+    found = np.empty((len(data.X), M if U is None else U.shape[1]))
     groups = list(group_sequences(data.lengths, max(MAX_FRAMES_PER_GROUP, LANES * int(data.lengths.max(initial=0)))))
 
     def rows_of_group(data: Dataset, which: Array) -> Array:
-        return summary.rows(reservoir, [seen(data.X[i]) for i in which], washout, data.dtype)
+        X = [seen(data.X[i]) for i in which]
+        parts = [own.rows(one, X, washout, data.dtype) for one, own in sets]
+        R = np.concatenate([part.reshape(len(X), summary.statistics, -1) for part in parts], axis=2).reshape(-1, M)
+        return R if U is None else R @ U
 
     for which, some in zip(groups, data.map(rows_of_group, groups), strict=True):
-        rows[which] = some
-    return rows
+        found[which] = some
+    return found
 
 
 def both(x: Array) -> Array:
