@@ -29,12 +29,12 @@ def network(noise, seed):
 
 
 @pytest.fixture
-def speech():
+def speech(tmp_path):
     rng = np.random.default_rng(0)
     found = recognition.Speech.__new__(recognition.Speech)
     found.frozen, found.state_names = {"seeds": [0, 1], "orders": [1, 2], "word_orders": []}, STATES
     labels = [utterance(rng) for _ in range(60)]
-    found.utterances = [f"u{k}" for k in range(60)]
+    found.utterances, found.searches = [f"u{k}" for k in range(60)], tmp_path
     found.speaker = {name: f"s{k % 6}" for k, name in enumerate(found.utterances)}
     found.index = {"train": range(40), "valid": range(40, 50), "test": range(50, 60)}
     cepstra = [y[:, None].astype(np.float32) for y in labels]
@@ -71,6 +71,18 @@ def test_averaged_networks_are_one(speech, monkeypatch):
     row = {"name": "row", "seconds": 1, "averaged": True, "ours": [["a", 1]], "torch": [["a", 1]]}
     record = recognition.run_row(speech, row, lambda: (speech.parts["test"], {}))
     assert len(record["ours"]["test"]) == 1
+
+
+def test_a_row_resumes_in_its_searches(speech, monkeypatch):
+    monkeypatch.setattr(recognition, "trained", lambda *_: [network(4.0, seed) for seed in (0, 1)])
+    row, decoded = {"name": "row", "seconds": 1, "ours": [["a", 1]], "torch": [["a", 1]]}, []
+    decode = recognition.Decoder.decode
+    monkeypatch.setattr(recognition.Decoder, "decode", lambda own, P: decoded.append(len(P)) or decode(own, P))
+    first, counted = recognition.run_row(speech, row, None), len(decoded)
+    decoded.clear()
+    assert recognition.run_row(speech, row, None) == first
+    scored = 2 * 2 * 2 * 10  # two sides, orders and networks on ten utterances
+    assert len(decoded) == scored < counted
 
 
 def test_a_network_that_the_contest_has_not_trained_is_named(monkeypatch, tmp_path):
