@@ -35,7 +35,13 @@ from echolearn.speech.recognition._decoder import WORD_WEIGHTS, Decoder, learn_p
 from echolearn.speech.recognition._graph import word_graph
 from echolearn.speech.recognition._lexicon import spelled_in
 from echolearn.speech.recognition._phone_models import learn_phone_models, spoken_phones
-from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words, tune_phones, tune_words
+from echolearn.speech.recognition._tuning import (
+    MIN_STANDARD_ERRORS,
+    evaluate_phones,
+    evaluate_words,
+    tune_phones,
+    tune_words,
+)
 
 EXPERIMENT = "recognition"
 SIDES = ("ours", "torch")
@@ -213,6 +219,7 @@ def run_row(speech, row, test):
     record = {
         key: row[key] for key in ("name", "seconds", "asked", "most", "most_words", "asked_of_first") if key in row
     }
+    record["standard_errors"] = MIN_STANDARD_ERRORS  # rows without it are from the search before
     chosen = {}
     for side in SIDES:
         chosen[side], trials = choose(speech, row, side)

@@ -52,6 +52,7 @@ def test_the_candidate_of_the_smallest_mean_error_on_valid_is_tested(speech, mon
     assert record["ours"]["chosen"]["name"] == "good"
     assert record["ours"]["chosen"]["valid"] == min(trial["valid"] for trial in record["ours"]["trials"])
     assert len(record["ours"]["trials"]) == 4
+    assert record["standard_errors"] == 2.0
     assert "compared" not in record, "the test part is not touched without its door"
     opened = []
 
@@ -107,3 +108,12 @@ def test_the_tables_say_what_was_reached(monkeypatch, tmp_path):
     assert "−20.0 % | 0.01 | ≥ 8 % below, ≤ 11.0 % | yes, yes |" in recognition_tables.recognition_phones()
     assert "+10.0 % | 0.5 | ≤ 12.0 %, below PyTorch | yes, **no** |" in recognition_tables.recognition_words()
     assert "| echolearn | 6.0 | 8.0 | 5.0 | 2.0 | 1.0 | 4.0 to 9.0 | 100 |" in recognition_tables.recognition_parts()
+    every = (
+        recognition_tables.recognition_phones,
+        recognition_tables.recognition_parts,
+        recognition_tables.recognition_words,
+    )
+    assert all("one direction (former search)" in made() for made in every)
+    rows["0"]["standard_errors"] = 2.0
+    (tmp_path / "recognition.json").write_text(json.dumps({"rows": rows}))
+    assert not any("former" in made() for made in every)
