@@ -6,7 +6,8 @@
 The networks are those that benchmarks/contest.py has trained (runs/contest). Everything else of a recogniser comes from
 the training part: durations, priors and n-grams of phones and words; the weights of the decoder and its beam are tuned
 on valid. benchmarks/frozen/recognition.toml holds rows and candidates; docs/evidence/protocol.md explains the rules.
-`--words` names the folder with an4.dic and the two .transcription files of AN4's public distribution.
+`--words` names the folder with an4.dic and the two .transcription files of AN4's public distribution. The searches for
+weights keep their trials in runs/recognition, so that an interrupted run resumes.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import an4
 import protocol
 import results
 from contest_plan import CORES
+from echolearn.modelfile.snapshot import fingerprint
 from echolearn.speech import matched_pairs
 from echolearn.speech._phone_set import phones_of_states
 from echolearn.speech._transcripts import match_transcripts, read_transcripts
@@ -33,7 +35,13 @@ from echolearn.speech.recognition._decoder import WORD_WEIGHTS, Decoder, learn_p
 from echolearn.speech.recognition._graph import word_graph
 from echolearn.speech.recognition._lexicon import spelled_in
 from echolearn.speech.recognition._phone_models import learn_phone_models, spoken_phones
-from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words, tune_phones, tune_words
+from echolearn.speech.recognition._tuning import (
+    MIN_STANDARD_ERRORS,
+    evaluate_phones,
+    evaluate_words,
+    tune_phones,
+    tune_words,
+)
 
 EXPERIMENT = "recognition"
 SIDES = ("ours", "torch")
@@ -61,6 +69,8 @@ class Speech:
         for name in ("an4_train", "an4_test"):
             listed |= read_transcripts(Path(words) / f"{name}.transcription")
         self.transcripts = match_transcripts(self.utterances, listed, words)
+        self.searches = protocol.ROOT / "runs" / EXPERIMENT
+        self.searches.mkdir(parents=True, exist_ok=True)
 
     def names(self, part):
         """Return the names of a part's utterances."""
@@ -73,6 +83,10 @@ class Speech:
     def phones(self, part, labels):
         """Return the spoken phones of each utterance of a part."""
         return dict(zip(self.names(part), (spoken_phones(y, self.state_names) for y in labels), strict=True))
+
+    def trials(self, kind, order, found):
+        """Return the file of what a search for weights has tried with the probabilities of one network."""
+        return self.searches / f"{kind}-{order}-{fingerprint(*found)}.json"
 
     def phone_decoder(self, order):
         """Return a decoder of phones that has not been tuned."""
@@ -156,14 +170,16 @@ def tuned_phones(speech, order, found):
     """Return the decoder tuned on valid with the first network, and its valid errors with all networks."""
     _, labels = speech.parts["valid"]
     probabilities = dict(zip(speech.names("valid"), found[0], strict=True))
-    decoder, _ = tune_phones(speech.phone_decoder(order), speech.phones("valid", labels), probabilities)
+    references, record = speech.phones("valid", labels), speech.trials("phones", order, found[0])
+    decoder, _ = tune_phones(speech.phone_decoder(order), references, probabilities, record=record)
     return decoder, phone_scores(speech, decoder, "valid", labels, found)[0]
 
 
 def tuned_words(speech, order, found):
     """Return the word decoder tuned on valid with the first network, and its valid errors with all networks."""
     probabilities = dict(zip(speech.names("valid"), found[0], strict=True))
-    decoder, _ = tune_words(speech.word_decoder(order), speech.words("valid"), probabilities)
+    record = speech.trials("words", order, found[0])
+    decoder, _ = tune_words(speech.word_decoder(order), speech.words("valid"), probabilities, record=record)
     return decoder, word_scores(speech, decoder, "valid", found)
 
 
@@ -203,6 +219,7 @@ def run_row(speech, row, test):
     record = {
         key: row[key] for key in ("name", "seconds", "asked", "most", "most_words", "asked_of_first") if key in row
     }
+    record["standard_errors"] = MIN_STANDARD_ERRORS  # rows without it are from the search before
     chosen = {}
     for side in SIDES:
         chosen[side], trials = choose(speech, row, side)

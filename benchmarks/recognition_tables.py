@@ -14,6 +14,11 @@ def rows():
     return [found[number] for number in sorted(found, key=int)]
 
 
+def name_of(row):
+    """Return the name of a row, with a mark if its weights are from the search that took the smallest error."""
+    return row["name"] if "standard_errors" in row else f"{row['name']} (former search)"
+
+
 def errors(tests):
     """Return the errors of the seeds."""
     return [test["error"] for test in tests]
@@ -36,7 +41,7 @@ def recognition_phones():
 
 def _phone_row(row):
     ours, theirs = (row[side]["chosen"] for side in SIDES)
-    names = f"{row['name']}: {ours['name']} ({ours['order']}-gram) against {theirs['name']} ({theirs['order']}-gram)"
+    names = f"{name_of(row)}: {ours['name']} ({ours['order']}-gram) against {theirs['name']} ({theirs['order']}-gram)"
     found = row["compared"]["phones"]
     asked, wanted = [], []
     if "asked" in row:
@@ -87,7 +92,7 @@ def _parts(row, side):
     tests = row[side]["test"]
     mean = {name: statistics.mean(test[name] for test in tests) for name in tests[0]}
     kinds = [f"{mean[name]:.1f}" for name in ("substitutions", "deletions", "insertions")]
-    system = f"{row['name']}, {row['seconds']} s"
+    system = f"{name_of(row)}, {row['seconds']} s"
     interval = f"{mean['low']:.1f} to {mean['high']:.1f}"
     faster = f"{1 / row[side]['real_time_factor']:.0f}"
     return [
@@ -121,7 +126,7 @@ def _word_row(row, order):
         answer = ", ".join(reached(value) for value in met)
     p = statistics.median(found["p_values"])
     cells = [mean_and_spread(ours), mean_and_spread(theirs), relative(found["relative"]), f"{p:.2g}"]
-    return [row["name"], row["seconds"], {"1": "unigram", "2": "bigram", "3": "trigram"}[order], *cells, asked, answer]
+    return [name_of(row), row["seconds"], {"1": "unigram", "2": "bigram", "3": "trigram"}[order], *cells, asked, answer]
 
 
 HOW = {"utterance": "of the utterance", "corpus": "of the training part", "running": "of the frames so far"}

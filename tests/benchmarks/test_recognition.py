@@ -29,12 +29,12 @@ def network(noise, seed):
 
 
 @pytest.fixture
-def speech():
+def speech(tmp_path):
     rng = np.random.default_rng(0)
     found = recognition.Speech.__new__(recognition.Speech)
     found.frozen, found.state_names = {"seeds": [0, 1], "orders": [1, 2], "word_orders": []}, STATES
     labels = [utterance(rng) for _ in range(60)]
-    found.utterances = [f"u{k}" for k in range(60)]
+    found.utterances, found.searches = [f"u{k}" for k in range(60)], tmp_path
     found.speaker = {name: f"s{k % 6}" for k, name in enumerate(found.utterances)}
     found.index = {"train": range(40), "valid": range(40, 50), "test": range(50, 60)}
     cepstra = [y[:, None].astype(np.float32) for y in labels]
@@ -52,6 +52,7 @@ def test_the_candidate_of_the_smallest_mean_error_on_valid_is_tested(speech, mon
     assert record["ours"]["chosen"]["name"] == "good"
     assert record["ours"]["chosen"]["valid"] == min(trial["valid"] for trial in record["ours"]["trials"])
     assert len(record["ours"]["trials"]) == 4
+    assert record["standard_errors"] == 2.0
     assert "compared" not in record, "the test part is not touched without its door"
     opened = []
 
@@ -71,6 +72,18 @@ def test_averaged_networks_are_one(speech, monkeypatch):
     row = {"name": "row", "seconds": 1, "averaged": True, "ours": [["a", 1]], "torch": [["a", 1]]}
     record = recognition.run_row(speech, row, lambda: (speech.parts["test"], {}))
     assert len(record["ours"]["test"]) == 1
+
+
+def test_a_row_resumes_in_its_searches(speech, monkeypatch):
+    monkeypatch.setattr(recognition, "trained", lambda *_: [network(4.0, seed) for seed in (0, 1)])
+    row, decoded = {"name": "row", "seconds": 1, "ours": [["a", 1]], "torch": [["a", 1]]}, []
+    decode = recognition.Decoder.decode
+    monkeypatch.setattr(recognition.Decoder, "decode", lambda own, P: decoded.append(len(P)) or decode(own, P))
+    first, counted = recognition.run_row(speech, row, None), len(decoded)
+    decoded.clear()
+    assert recognition.run_row(speech, row, None) == first
+    scored = 2 * 2 * 2 * 10  # two sides, orders and networks on ten utterances
+    assert len(decoded) == scored < counted
 
 
 def test_a_network_that_the_contest_has_not_trained_is_named(monkeypatch, tmp_path):
@@ -95,3 +108,12 @@ def test_the_tables_say_what_was_reached(monkeypatch, tmp_path):
     assert "−20.0 % | 0.01 | ≥ 8 % below, ≤ 11.0 % | yes, yes |" in recognition_tables.recognition_phones()
     assert "+10.0 % | 0.5 | ≤ 12.0 %, below PyTorch | yes, **no** |" in recognition_tables.recognition_words()
     assert "| echolearn | 6.0 | 8.0 | 5.0 | 2.0 | 1.0 | 4.0 to 9.0 | 100 |" in recognition_tables.recognition_parts()
+    every = (
+        recognition_tables.recognition_phones,
+        recognition_tables.recognition_parts,
+        recognition_tables.recognition_words,
+    )
+    assert all("one direction (former search)" in made() for made in every)
+    rows["0"]["standard_errors"] = 2.0
+    (tmp_path / "recognition.json").write_text(json.dumps({"rows": rows}))
+    assert not any("former" in made() for made in every)
