@@ -250,7 +250,7 @@ SYNONYMS = {
 def hint(name: object, known: Collection[str]) -> str:
     """Return words that lead from an unknown name to the known one: a synonym, the nearest one, or all of them."""
     synonyms = [ours for ours, others in SYNONYMS.items() if ours in known and name in others.split()]
-    near = synonyms or difflib.get_close_matches(str(name)[:100], sorted(known), 1, cutoff=0.5)
+    near = synonyms or difflib.get_close_matches(str(name)[:100], sorted(known), 1)
     return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}."
 
 

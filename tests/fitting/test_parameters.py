@@ -21,7 +21,6 @@ from echolearn import (
     ESNForecaster,
     ESNRegressor,
     Reservoir,
-    SeriesClassifier,
     load,
 )
 from echolearn.fitting.parameters import DRAWING, LEARNING, flat_settings, grouped_settings, merged_settings
@@ -126,11 +125,6 @@ def test_a_subclass_with_settings_of_its_own():
     assert Mine(7, loudness=2.0).get_params() == {"hidden_units": 7, "loudness": 2.0}
     with pytest.raises(TypeError, match=r"Mine has no setting 'loud'; did you mean loudness\?"):
         Mine(loud=1)
-
-
-def test_a_distant_name_is_not_suggested():
-    with pytest.raises(TypeError, match="SeriesClassifier has no setting 'leak'; known are class_weight, dtype"):
-        SeriesClassifier(leak=0.3)
 
 
 def test_no_synonym_is_a_setting_that_there_is():
