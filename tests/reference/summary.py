@@ -51,7 +51,7 @@ def mean_of_readouts(rows, T, w, ridge):
     """Return the shares (4,) of four sets of units, and their mean outputs (n, n_out), for rows (n, statistics, 4 N).
 
     Each set has a ridge regression on its own columns, of weighted mean 0 and deviation 1 (less, if a column has one
-    below 0.01), and counts by what it misses on rows left out. Rows of weight 0 are not fitted to.
+    below 0.02), and counts by what it misses on rows left out. Rows of weight 0 are not fitted to.
     """
     kept, outputs, residuals = w > 0, [], []
     for part in np.split(rows, 4, axis=2):
@@ -59,7 +59,7 @@ def mean_of_readouts(rows, T, w, ridge):
         mean = np.average(R, axis=0, weights=w)
         scale = np.sqrt(np.average((R - mean) ** 2, axis=0, weights=w))
         varies = scale > 1e-9 * np.abs(R).max()
-        Z = ((R - mean) / np.maximum(scale, 0.01))[:, varies]
+        Z = ((R - mean) / np.maximum(scale, 0.02))[:, varies]
         V, b = ridge_fit(Z[kept], T[kept], w[kept], ridge)
         outputs.append(Z @ V + b)
         residuals.append(left_out(Z[kept], T[kept], w[kept], ridge) - T[kept])
