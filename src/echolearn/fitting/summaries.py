@@ -161,7 +161,8 @@ def _solve(
         U = columns.unfold(*_solve_rows(Z, T, w, ridge * w.sum() / few_w.sum()))
     else:
         del rows, Z, some
-        U = columns.unfold(*_solve_sums(one, columns, data, w, params["washout"], ridge * w.sum() / few_w.sum()))
+        solved = _solve_sums(one, columns, data, w, washout=params["washout"], ridge=ridge * w.sum() / few_w.sum())
+        U = columns.unfold(*solved)
     return fit, U, ridge
 
 
@@ -281,7 +282,7 @@ def _solve_rows(Z: Array, T: Array, w: Array, ridge: float) -> tuple[Array, Arra
 
 
 def _solve_sums(
-    one: Detectors, columns: Columns, data: Dataset, w: Array, washout: int, ridge: float
+    one: Detectors, columns: Columns, data: Dataset, w: Array, *, washout: int, ridge: float
 ) -> tuple[Array, Array]:
     """Return the readout (M, n_out) of standardised rows, and its intercept, from sums over all sequences."""
     root = np.sqrt(w)[:, None]

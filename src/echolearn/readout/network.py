@@ -86,7 +86,8 @@ class Network:
         """
         reservoir, view, feed_back = self.reservoir, self.view, self.readout.feed_back
         if view.summary is not None:
-            Y = rows_of(data, view.summary, reservoir, view.washout, both, self.readout.U[:-1]) + self.readout.U[-1]
+            U, intercept = self.readout.U[:-1], self.readout.U[-1]
+            Y = rows_of(data, view.summary, reservoir, view.washout, both, U=U) + intercept
             return list(Y.astype(data.dtype)[:, None])
         U = self.readout.U.astype(data.dtype)
 

@@ -114,6 +114,7 @@ def rows_of(
     reservoir: Reservoir,
     washout: int,
     seen: Callable[[Array], Array],
+    *,
     U: Array | None = None,
 ) -> Array:
     """Return the rows R (n, M) of sequences, or their products R U (n, n_out) with weights U (M, n_out).
