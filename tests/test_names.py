@@ -37,7 +37,6 @@ BARE = {
 PRIVATE_WORDS = {"asked", "heard", "hears", "mended", "said", "told"}
 NAMED_OTHERWISE = {
     ("_synthetic", "sentences.py"),  # a list of English words
-    *(("cli", "forecast.py"), ("recognition", "_stream.py")),  # still to be renamed: told, _said
 }
 
 

@@ -32,6 +32,27 @@ def test_days_and_months_are_read_in_the_order_that_the_column_has(tmp_path, tex
     )
 
 
+@pytest.mark.parametrize(
+    ("texts", "days"),
+    [
+        (("11/1982", "12/1982", "1/1983"), ("1982-11-01", "1982-12-01", "1983-01-01")),
+        (("Nov 1982", "dec 1982", "Jan 1983"), ("1982-11-01", "1982-12-01", "1983-01-01")),
+        (("April-1982", "May-1982", "June-1982"), ("1982-04-01", "1982-05-01", "1982-06-01")),
+        (("1959Q3", "1959Q4", "1960Q1"), ("1959-07-01", "1959-10-01", "1960-01-01")),
+        (("1959-q3", "1959-q4", "1960-q1"), ("1959-07-01", "1959-10-01", "1960-01-01")),
+    ],
+)
+def test_months_and_quarters_are_their_first_days(tmp_path, texts, days):
+    path = written(tmp_path / "a.csv", [f"{text},{i}" for i, text in enumerate(texts)])
+    assert list(read_series(path, None).values.index.strftime("%Y-%m-%d")) == list(days)
+
+
+def test_months_that_do_not_exist_are_refused(tmp_path):
+    path = written(tmp_path / "a.csv", ["12/1982,1", "13/1982,2"])
+    with pytest.raises(ValueError, match=r"line 3: '13/1982' is not a date"):
+        read_series(path, None)
+
+
 def test_dates_of_two_readings_are_refused_unless_the_order_is_given(tmp_path):
     path = written(tmp_path / "a.csv", ["01/01/2024,1", "02/01/2024,2", "03/01/2024,3"])
     with pytest.raises(ValueError, match=r"2024-01-02 \(day first\) or 2024-02-01 \(month first\).*--dates day-first"):

@@ -217,7 +217,7 @@ def test_ignored_rows_and_weights():
 
 def test_labels_of_other_lengths_are_refused():
     short = [np.arange(len(s)) < len(s) - 1 for s in SETS]
-    with pytest.raises(ValueError, match=r"steps; .*Look whether y\[0\] belongs to this sequence"):
+    with pytest.raises(ValueError, match=r"steps; .*Check whether y\[0\] belongs to this sequence"):
         ESNClassifier(**grouped(toys.FAST)).fit(SEQUENCES, [s[keep, 0] for s, keep in zip(SETS, short, strict=True)])
 
 

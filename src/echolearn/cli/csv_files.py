@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -225,6 +225,11 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?( ?(?P<zone>Z|[+-]\d{2}(:?\d{2})?))?)?)?")
 WRITTEN_DATE = re.compile(r"(\d{1,4})([./-])\d{1,2}\2(\d{1,4})(?:([ T])\d{1,2}:\d{2}(:\d{2})?)?")
+MONTH = re.compile(
+    r"\d{1,2}[/-]\d{4}|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ -]\d{4}", re.IGNORECASE
+)
+MONTH_FORMS = ("%m/%Y", "%m-%Y", "%b %Y", "%b-%Y", "%B %Y", "%B-%Y")
+QUARTER = re.compile(r"\d{4}[ -]?[Qq][1-4]")
 DATE_FORMS = {"year-first": "%Y{0}%m{0}%d", "day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y"}
 
 
@@ -240,6 +245,8 @@ def import_pandas(what: str) -> ModuleType:
 
 def looks_like_date(text: str) -> bool:
     """Return whether a field is written like a date that `read_dates` reads: with a year of four digits."""
+    if MONTH.fullmatch(text) or QUARTER.fullmatch(text):
+        return True
     found = WRITTEN_DATE.fullmatch(text)
     return ISO_DATE.fullmatch(text) is not None or (found is not None and (len(found[1]) == 4) != (len(found[3]) == 4))
 
@@ -251,6 +258,19 @@ def read_dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex 
     raised where there is none. A note says how days and months were read.
     """
     pandas, texts = import_pandas("A column of dates"), table.columns[j]
+    dates = _first_days(pandas, texts)
+    if dates is None:
+        dates = _days(table, j, order, pandas)
+    wrong = [] if dates is None else np.flatnonzero(dates.isna())
+    if len(wrong):
+        where = f"{table.path}, line {table.lines[wrong[0]]}"
+        raise ValueError(f"{where}: {texts[wrong[0]]!r} is not a date of the calendar. Correct or remove it.")
+    return dates
+
+
+def _days(table: TextTable, j: int, order: str | None, pandas: ModuleType) -> pd.DatetimeIndex | None:
+    """Return the dates of a column that names days, as `read_dates` does; NaT where the calendar does not have one."""
+    texts = table.columns[j]
     parts = [ISO_DATE.fullmatch(text) for text in texts]
     zones = {part and part["zone"] for part in parts}
     if all(parts) and (len(zones) == 1 or None not in zones):
@@ -283,8 +303,15 @@ def read_dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex 
             words = [{"%d": "day", "%m": "month", "%Y": "year"}[part] for part in DATE_FORMS[best].split("{0}")]
             how = f"dates such as {texts[0]} were read as {first[2].join(words)}"
             table.notes.append(f"In the column {table.names[j]!r}, {how}.")
-    wrong = np.flatnonzero(dates.isna())
-    if len(wrong):
-        where = f"{table.path}, line {table.lines[wrong[0]]}"
-        raise ValueError(f"{where}: {texts[wrong[0]]!r} is not a date of the calendar. Correct or remove it.")
-    return dates
+    return cast("pd.DatetimeIndex", dates)
+
+
+def _first_days(pandas: ModuleType, texts: Sequence[str]) -> pd.DatetimeIndex | None:
+    """Return the first days of months or quarters, such as 01/1982, Jan 1982 or 1959Q1; None for other dates."""
+    if all(map(QUARTER.fullmatch, texts)):
+        quarters = pandas.PeriodIndex([f"{text[:4]}Q{text[-1]}" for text in texts], freq="Q")
+        return cast("pd.DatetimeIndex", quarters.to_timestamp())
+    if not all(map(MONTH.fullmatch, texts)):
+        return None
+    readings = [pandas.to_datetime(texts, format=form, errors="coerce") for form in MONTH_FORMS]
+    return cast("pd.DatetimeIndex", min(readings, key=lambda dates: int(dates.isna().sum())))

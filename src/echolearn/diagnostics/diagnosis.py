@@ -269,7 +269,7 @@ def _fitting(case: _Case) -> Iterator[Finding]:
 
 
 def _edges(case: _Case) -> Iterator[Finding]:
-    """Look whether the ridge was chosen at an edge of its range."""
+    """Check whether the ridge was chosen at an edge of its range."""
     readout, choice = case.esn.network_.readout, case.settings.ridge_choice()
     if readout.statistics is None or not callable(choice):
         return
@@ -406,7 +406,7 @@ def _classes(case: _Case) -> Iterator[Finding]:
 
 
 def _learning(case: _Case) -> Iterator[Finding]:
-    """Look whether learning has improved the error on held-out data."""
+    """Check whether learning has improved the error on held-out data."""
     rows = [row["valid_error"] for row in case.esn.history_ if "valid_error" in row and row.get("network", 1) == 1]
     if not case.settings.learns or len(rows) < 2 or int(np.argmin(rows)) > 0:
         return

@@ -38,7 +38,7 @@ class ClassCodec:
             found = column_or_1d(found, warn=True)
         if found.ndim > 1:
             raise ValueError(
-                f"y has shape {found.shape}; expected one label each, not a row of them. Look whether X and y are "
+                f"y has shape {found.shape}; expected one label each, not a row of them. Check whether X and y are "
                 "swapped: fit(X, y)."
             )
         _refuse_other_types(found)

@@ -148,7 +148,7 @@ def _wrong_length(entries: Sequence[Array], given: Sequences, wrong: list[int]) 
             f"{text} Give a row of 0 and 1 for each sequence, several labels at once, as an array of shape (1, labels)."
         )
     others = "All others are as long as their sequences. " if len(wrong) == 1 < len(entries) else ""
-    return f"{text} {others}Look whether y[{i}] belongs to this sequence, and give it {len(given.X[i])} entries."
+    return f"{text} {others}Check whether y[{i}] belongs to this sequence, and give it {len(given.X[i])} entries."
 
 
 def _is_row_of_labels(entry: Array, like: Array) -> bool:

@@ -193,7 +193,7 @@ def test_numbers_may_be_either():
     for wrong_X, wrong_y in ((X[0][:, 0], X[0]), (pd.Series(X[0][:, 0]), pd.DataFrame(X[0], columns=list("abc")))):
         with pytest.raises(ValueError, match=r"got 1D array.*If X and y are swapped, call fit\(X, y\)"):
             ESNRegressor(**grouped(SMALL)).fit(wrong_X, wrong_y)
-    with pytest.raises(ValueError, match=r"y has shape .*Look whether X and y are swapped"):
+    with pytest.raises(ValueError, match=r"y has shape .*Check whether X and y are swapped"):
         ESNClassifier(**grouped(SMALL)).fit(STEPS, X)
 
 

@@ -307,7 +307,7 @@ def _label_complaint(found: Examination, outcome: Outcome, codec: ClassCodec | L
         usual = repr(codec.labels.tolist()[int(np.argmax(usual_target(T, w, Y.shape[1])))])
     return (
         f"{1 - error:.1%} of the {found.data} labels are right: {'no' if error >= trivial else 'hardly'} better than "
-        f"always answering {usual} ({1 - trivial:.1%}). Look whether X tells these labels apart at all and belongs to "
+        f"always answering {usual} ({1 - trivial:.1%}). Check whether X tells these labels apart at all and belongs to "
         f"y step by step; then try {found.cures}. {DIAGNOSE}"
     )
 
@@ -320,7 +320,7 @@ def _value_complaint(found: Examination, outcome: Outcome, codec: ValueCodec) ->
     if error > TRIVIAL_ERROR_SHARE * trivial:
         return (
             f"the squared error on {found.data} data is {error / trivial:.3g} of the variance: no better than always "
-            f"answering the mean (R² {1 - error / trivial:.2g}). Look whether X has to do with y, step by step; "
+            f"answering the mean (R² {1 - error / trivial:.2g}). Check whether X has to do with y, step by step; "
             f"then try {found.cures}. {DIAGNOSE}"
         )
     if not outcome.per_step or error < NEGLIGIBLE_ERROR_SHARE * trivial:

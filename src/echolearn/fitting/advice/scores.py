@@ -47,7 +47,7 @@ def warn_of_poor_values(r2: float, w: Array) -> None:
 
 def _warn(finding: str) -> None:
     warn_user(
-        f"{finding} Look whether X belongs to y step by step, and whether both come from where the training data came "
+        f"{finding} Check whether X belongs to y step by step, and whether both come from where the training data came "
         f"from, with the same columns in the same units. {DIAGNOSE}",
         PoorScoreWarning,
     )

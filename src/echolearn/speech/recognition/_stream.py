@@ -260,7 +260,9 @@ class StreamSearch:
         self._silent = np.isin(search.graph.emission, sorted(silent_states))
         self._spoken = np.array([name not in SILENCES for name in search.graph.tokens])
         self._root = -1
-        self._said = self._paused = 0  # ends of the last spoken tokens: that is final, and that a pause was found after
+        self._end_of_speech = self._paused = (
+            0  # ends of the last spoken tokens: that is final, and that a pause was found after
+        )
 
     def advance(self, frames: NDArray[np.float32]) -> tuple[list[Token], bool]:
         """Take more scaled log probabilities; return tokens that became final, and whether a pause was found."""
@@ -299,7 +301,7 @@ class StreamSearch:
         r = int(s.record[best])
         while r >= 0 and not (s.records[r, 1] >= 0 and self._spoken[s.records[r, 1]]):
             r = int(s.records[r, 0])
-        end = int(s.records[r, 2]) if r >= 0 else self._said
+        end = int(s.records[r, 2]) if r >= 0 else self._end_of_speech
         if end == self._paused or s.frame - end < self.pause:
             return False
         self._paused = end
@@ -312,7 +314,7 @@ class StreamSearch:
         s = self.search
         common = _common(s.records, s.count, s.record, s.scores)
         tokens = s.tokens(common) if common > self._root else []
-        self._said = max([self._said, *(token.end for token in tokens if token.name not in SILENCES)])
+        self._end_of_speech = max([self._end_of_speech, *(token.end for token in tokens if token.name not in SILENCES)])
         if common > self._root or s.count > _MAX_SPARE_RECORDS:
             s.count = _trimmed(s.records, s.count, s.record, s.scores, common)
             self._root = min(common, 0)
