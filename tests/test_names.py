@@ -35,9 +35,7 @@ BARE = {
 }
 
 PRIVATE_WORDS = {"asked", "heard", "hears", "mended", "said", "told"}
-NAMED_OTHERWISE = {
-    ("_synthetic", "sentences.py"),  # a list of English words
-}
+NAMED_OTHERWISE = {("_synthetic", "sentences.py")}  # a list of English words
 
 
 def _relative(path: Path) -> str:
