@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from echolearn import ESNForecaster
+from echolearn import ESNForecaster, NVARForecaster
 from echolearn.datasets import henon, mso
 from toys import grouped
 
@@ -25,6 +25,12 @@ def test_same_seed_same_bits():
     np.testing.assert_array_equal(a.forecast_interval(5, n_paths=20), b.forecast_interval(5, n_paths=20))
     np.testing.assert_array_equal(a.forecast_interval(5, n_paths=20), a.forecast_interval(5, n_paths=20))
     assert not np.array_equal(a.predict(20), c.predict(20))
+
+
+@pytest.mark.parametrize("kind", [ESNForecaster, NVARForecaster])
+def test_times_before_the_series_are_not_taken_for_it(kind):
+    with pytest.raises(ValueError, match=r"y is given, but a forecaster takes the series itself.*Write fit\(y\)"):
+        kind().fit(np.arange(300), WAVES)
 
 
 @pytest.mark.parametrize("method", ["closed_loop", "direct"])

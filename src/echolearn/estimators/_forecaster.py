@@ -21,7 +21,7 @@ from echolearn.forecasting.direct_forecast import DirectForecast, fit_direct_for
 from echolearn.forecasting.direct_model import DirectModel, SeriesSettings
 from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast, choose_method
 from echolearn.forecasting.loop_forecast import fit_loop_forecast
-from echolearn.forecasting.series import Continuation, SeriesData
+from echolearn.forecasting.series import Continuation, SeriesData, refuse_targets
 from echolearn.persistence.save import save_model
 from echolearn.readout.network import Network
 from echolearn.reservoir import Reservoir
@@ -220,7 +220,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
             One series, or several of any lengths. Direct forecasts have one model per series and column; a closed loop
             learns all of them by one network, in one scale. NaN stands for a missing value (direct forecasts only).
         y : None
-            Ignored; here for scikit-learn.
+            Here for scikit-learn; anything else is refused.
         exogenous : array of shape (n_steps, n_inputs), or list of such arrays, default=None
             What is known of each step in advance, in the form of the series.
         callback : callable, default=None
@@ -234,6 +234,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         ESNForecaster
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
+        refuse_targets(y)
         if isinstance(self.reservoir, Reservoir):
             raise ValueError("reservoir is a Reservoir; ESNForecaster draws its own. Give a dict of how it is drawn.")
         params = flat_settings(self)

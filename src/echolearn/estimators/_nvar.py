@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from echolearn.execution.blas import one_blas_thread
-from echolearn.forecasting.series import SeriesData, check_steps_ahead
+from echolearn.forecasting.series import SeriesData, check_steps_ahead, refuse_targets
 from echolearn.metrics._forecast_errors import VALID_ERROR, step_errors
 from echolearn.readout.orthogonal import ORTHOGONAL_RIDGES, OrthogonalFactors
 from echolearn.validation import Answers, Array, SequencesLike, check_integer
@@ -138,13 +138,14 @@ class NVARForecaster(BaseEstimator):
         series : array of shape (n_steps,) or (n_steps, n_dims), or list of such arrays
             The series.
         y : None
-            Ignored; here for scikit-learn.
+            Here for scikit-learn; anything else is refused.
 
         Returns
         -------
         NVARForecaster
             The estimator itself.
         """
+        refuse_targets(y)
         data = SeriesData.open(series, None, gaps=False, dtype="float64")
         features, ridges = self._checked(data.form.dims)
         shortest = features.memory + 3

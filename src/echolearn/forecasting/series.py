@@ -203,6 +203,15 @@ def open_series(
     return OpenedSeries(X, opened.kind, one_value=one_value, labels=labels, calendars=calendars)
 
 
+def refuse_targets(y: object) -> None:
+    """Refuse a second argument of `fit`, which a forecaster would not look at."""
+    if y is not None:
+        raise ValueError(
+            "y is given, but a forecaster takes the series itself as its first argument. Write fit(y), with its dates "
+            "as the index of a pandas Series. ESNForecaster takes what is known in advance as fit(y, exogenous=X)."
+        )
+
+
 def check_steps_ahead(steps: object, *, updates: bool = True) -> None:
     """Refuse a number of steps to forecast that is none; updates: whether the forecaster takes in further values."""
     shape = getattr(steps, "shape", None)
