@@ -14,9 +14,10 @@ from click.testing import Result
 from echolearn import DeepESNClassifier, ESNClassifier, load
 from echolearn.cli.evaluate import part_errors
 from echolearn.cli.predict import open_state_network, recipe_of
-from echolearn.cli.train import fit_and_save, networks_of
+from echolearn.cli.train import fit_and_save, missing_words, networks_of
 from echolearn.speech import Corpus, read_mlf
 from echolearn.speech._feature_recipe import FeatureRecipe
+from echolearn.speech.recognition import Lexicon
 from smallcorpus import STATES
 from speechfiles import write_sample
 from toys import grouped
@@ -278,3 +279,11 @@ def fit_data(corpus: Corpus) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the training part with the names of its states."""
     X, y = corpus.part("train")
     return list(X), [np.array(corpus.state_names)[labels] for labels in y]
+
+
+def test_words_that_a_lexicon_lacks_are_named() -> None:
+    lexicon = Lexicon({"go": (("g", "ow"),), "left": (("l", "eh", "f", "t"),)})
+    assert missing_words(lexicon, [("go", "left"), (), ("left",)]) == ""
+    one = missing_words(lexicon, [("go", "right"), ("right", "left")])
+    assert one.startswith("note: the lexicon lacks 1 of the 3 words in the transcripts (right). They cannot")
+    assert "(b, c, d, e, f, ...). They" in missing_words(lexicon, [tuple("bcdefg")])

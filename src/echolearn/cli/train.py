@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -77,6 +77,7 @@ from echolearn.speech.recognition._tuning import evaluate_phones, evaluate_words
 from echolearn.validation import Array
 
 NETWORK_NAMES = {"esn": "network of one layer", "deep": "deep network"}
+MAX_SHOWN_WORDS = 5  # of those that a lexicon lacks
 HELD_OUT_PARTS = 5  # one of which decides between two networks for a table
 # Options of `train` that are for tables alone, and for speech alone.
 TABLE_OPTIONS = ("target", "task", *TableOptions.__annotations__)
@@ -177,8 +178,8 @@ def _train_on_speech(
         corpus = opened_corpus(**cast("CorpusOptions", named))
         # refuses before the fit what would fail after it
         words = words_for(corpus, lexicon, language_model) if purpose == "recognition" else None
-        if words is not None:
-            _ = corpus.words
+        if words is not None and (note := missing_words(words, corpus.words)):
+            click.echo(note)
         with FitDisplay(stderr()) as display:
             made_of = partial(
                 learn_recognizer,
@@ -434,6 +435,19 @@ def words_for(corpus: Corpus, lexicon: Path | None, language_model: Path | None)
             "(of synthetic speech: more --frames), or a lexicon without words that have these phones."
         ) from problem
     return words
+
+
+def missing_words(lexicon: Lexicon, transcripts: Iterable[Sequence[str]]) -> str:
+    """Return a note on words of the transcripts that a lexicon lacks; "" where it has all."""
+    spoken = {word for words in transcripts for word in words}
+    missing = sorted(spoken.difference(lexicon.pronunciations))
+    if not missing:
+        return ""
+    shown = ", ".join(missing[:MAX_SHOWN_WORDS]) + (", ..." if len(missing) > MAX_SHOWN_WORDS else "")
+    return (
+        f"note: the lexicon lacks {len(missing)} of the {counted(len(spoken), 'word')} in the transcripts ({shown}). "
+        "They cannot be recognised and count as errors; add their pronunciations."
+    )
 
 
 def recognition_summary(recognizer: Recognizer, corpus: Corpus) -> str:
