@@ -77,3 +77,37 @@ def test_the_spread_over_seeds_is_that_of_the_latest_code(folder):
 def test_the_critical_difference_is_that_of_the_literature():
     """q = 2.569 for four methods at 5 %, divided by the root of 2 already (Demsar 2006)."""
     assert sequences.critical_difference(4, 30) == pytest.approx(2.569 * np.sqrt(20 / 180), rel=1e-3)
+
+
+def test_sets_of_the_wheel_have_the_figures_of_the_last_code(folder):
+    ours = [
+        row("JapaneseVowels", sequences.OURS, e, code=c, cases=200) for e, c in ((9, "old"), (1, "new"), (2, "new"))
+    ]
+    values = [row("Covid3Month", "DrCIF", 0.1, r2=r2) for r2 in (0.25, 0.5, 0.125)]
+    (folder / "sequences.json").write_text(json.dumps({"wheel": [*ours, *values]}))
+    lines = sequences.sequences_wheel().splitlines()[2:]
+    assert lines == [
+        f"| JapaneseVowels | {sequences.OURS} | 2 | errors of 200 | 3 (2 to 4) | 1.0 |",
+        "| Covid3Month | DrCIF | 3 | R² | 0.250 (0.125 to 0.500) | 1.0 |",
+    ]
+
+
+def test_series_of_the_wheel_are_padded_for_other_methods_only(monkeypatch):
+    X, y = [np.ones((3, 2)), np.ones((5, 2))], np.array(["a", "b"])
+    shapes = []
+
+    class Method:
+        classes_ = np.array(["a", "b"])
+
+        def fit(self, X, y):
+            shapes.append([x.shape for x in X])
+            return self
+
+        def predict_proba(self, X):
+            return np.eye(2)
+
+    monkeypatch.setattr(sequences, "read_wheel", lambda work, part: (X, y))
+    for method in (sequences.OURS, "QUANT"):
+        monkeypatch.setitem(sequences.METHODS, method, lambda seed: Method())
+        assert sequences.wheel_row("JapaneseVowels", method, 0)["error"] == 0
+    assert shapes == [[(3, 2), (5, 2)], [(2, 5), (2, 5)]]
