@@ -60,8 +60,9 @@ class Summary:
         found = []
         for k in np.split(np.arange(reservoir.N), len(self.shares)):
             units = slice(k[0], k[-1] + 1)
-            own = {name: getattr(reservoir, name)[..., units] for name in ("W", "leak", "bias")}
-            one = replace(reservoir, W_rec=reservoir.W_rec[units, units], **own)
+            bias = None if reservoir.bias is None else reservoir.bias[units]
+            W, W_rec, leak = reservoir.W[:, units], reservoir.W_rec[units, units], reservoir.leak[units]
+            one = replace(reservoir, W=W, W_rec=W_rec, leak=leak, bias=bias)
             found.append((one, Summary(self.delays, self.thresholds[:, units])))
         return found
 
