@@ -261,8 +261,8 @@ def read_dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex 
     dates = _first_days(pandas, texts)
     if dates is None:
         dates = _days(table, j, order, pandas)
-    wrong = [] if dates is None else np.flatnonzero(dates.isna())
-    if len(wrong):
+    if dates is not None and dates.isna().any():
+        wrong = np.flatnonzero(dates.isna())
         where = f"{table.path}, line {table.lines[wrong[0]]}"
         raise ValueError(f"{where}: {texts[wrong[0]]!r} is not a date of the calendar. Correct or remove it.")
     return dates
