@@ -234,7 +234,6 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         ESNForecaster
             The estimator itself. After Ctrl-C it holds the best weights so far, and KeyboardInterrupt is raised.
         """
-        refuse_targets(y)
         if isinstance(self.reservoir, Reservoir):
             raise ValueError("reservoir is a Reservoir; ESNForecaster draws its own. Give a dict of how it is drawn.")
         params = flat_settings(self)
@@ -244,6 +243,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
             raise ValueError("neighbourhood= is for closed loops: leave it out, or set method='closed_loop'.")
         if method == "auto" and (local or self.solver == "qr"):  # qr is for closed loops of noiseless series
             method = "closed_loop"
+        refuse_targets(y)
         gaps, owner = method != "closed_loop", type(self).__name__
         data = SeriesData.open(series, exogenous, gaps=gaps, dtype=settings.dtype, one_scale=local)
         settings = settings.resolved(data.lengths)
