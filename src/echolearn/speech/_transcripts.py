@@ -1,4 +1,4 @@
-"""What is spoken in utterances: their phones, checked against the audio and the phone list, and their words.
+"""The transcripts of utterances: phones, checked against the audio and the phone list, and words.
 
 Words come from TIMIT's .wrd and .txt files, or from a list of transcripts, a text file with one utterance per line in
 one of two usual forms: Kaldi's `text`, in which the name comes first, and Sphinx's `.transcription`, in which the name

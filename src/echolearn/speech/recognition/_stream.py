@@ -260,9 +260,8 @@ class StreamSearch:
         self._silent = np.isin(search.graph.emission, sorted(silent_states))
         self._spoken = np.array([name not in SILENCES for name in search.graph.tokens])
         self._root = -1
-        self._end_of_speech = self._paused = (
-            0  # ends of the last spoken tokens: that is final, and that a pause was found after
-        )
+        # where the last spoken token ends: of the final ones, and of those before the last pause
+        self._end_of_speech = self._paused = 0
 
     def advance(self, frames: NDArray[np.float32]) -> tuple[list[Token], bool]:
         """Take more scaled log probabilities; return tokens that became final, and whether a pause was found."""
