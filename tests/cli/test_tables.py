@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -151,6 +152,17 @@ def test_the_better_of_two_networks_is_kept(run: Run, tmp_path: Path) -> None:
     assert type(echolearn.load(tmp_path / "m")).__name__ == expected
     words = ("train", tmp_path / "a.csv", "--target", "state", "--network", "auto", "--epochs", 1, "--units", 8)
     assert "share of right labels" in written(run, *words, "--out", tmp_path / "n")  # one sequence: its last fifth
+
+
+@pytest.mark.parametrize(("target", "network"), [("state", "esn"), ("load", "esn"), ("state", "deep")])
+def test_the_error_on_held_out_data_is_printed(run: Run, tmp_path: Path, target: str, network: str) -> None:
+    machine()[["run", "heat", "noise", target]].to_csv(tmp_path / "a.csv", index=False)
+    words = ("--id", "run", "--network", network, "--units", 8, "--epochs", 2, "--out", tmp_path / "m")
+    output = written(run, "train", tmp_path / "a.csv", "--target", target, *words)
+    held = [row["valid_error"] for row in echolearn.load(tmp_path / "m").history_ if "valid_error" in row]
+    best = f", smallest held-out error while learning {100 * min(held):.1f} %\n" if held else "\n"
+    assert re.search(r"^\d+ epochs in \d:\d\d" + re.escape(best), output, re.M)
+    assert held or network == "deep"
 
 
 def test_missing_targets_and_inputs(run: Run, refused: Refused, table: Path, tmp_path: Path) -> None:

@@ -112,11 +112,7 @@ def _network_lines(model: AnyEstimator) -> list[str]:
         f"spectral radius {spectral_radius_of(reservoir.W_rec):.3f}, {reservoir.W_rec.nnz:,} connections, "
         f"leak {reservoir.leak.min():.3g} to {reservoir.leak.max():.3g}",
     ]
-    if history:
-        held = [row["valid_error"] for row in history if "valid_error" in row]
-        best = f", smallest held-out error while learning {100 * min(held):.1f} %" if held else ""
-        lines.append(f"{counted(len(history), 'epoch')} in {clock(history[-1]['seconds'])}{best}")
-    return lines
+    return [*lines, learning_summary(history)] if history else lines
 
 
 def _deep_lines(network: DeepNetwork, history: History) -> list[str]:
@@ -125,7 +121,14 @@ def _deep_lines(network: DeepNetwork, history: History) -> list[str]:
     kind = "softmax" if network.readout.softmax else f"ridge regression, ridge {network.readout.ridge:.3g}"
     learned = "all weights" if history else LEARNED["none"]
     lines = [f"learned: {learned}; readout: {kind}; leak {leaks.min():.3g} to {leaks.max():.3g}"]
-    return [*lines, f"{counted(len(history), 'epoch')} in {clock(history[-1]['seconds'])}"] if history else lines
+    return [*lines, learning_summary(history)] if history else lines
+
+
+def learning_summary(history: History) -> str:
+    """Return one line about the epochs, their time and, where data were held out, the smallest error on them."""
+    held = [row["valid_error"] for row in history if "valid_error" in row]
+    best = f", smallest held-out error while learning {100 * min(held):.1f} %" if held else ""
+    return f"{counted(len(history), 'epoch')} in {clock(history[-1]['seconds'])}{best}"
 
 
 def _listed(count: int, name: str, names: Sequence[str], plural: str = "") -> str:

@@ -18,6 +18,7 @@ from echolearn.cli.configuration import Settings
 from echolearn.cli.corpora import opened_corpus
 from echolearn.cli.csv_files import import_pandas
 from echolearn.cli.errors import RESUME_NOTE
+from echolearn.cli.info import learning_summary
 from echolearn.cli.options import (
     FILE,
     CorpusOptions,
@@ -239,6 +240,8 @@ def _train_on_table(
         _fit_table(estimator, (X, y), display, folder)
         estimator.save(out)
     shutil.rmtree(folder, ignore_errors=True)
+    if estimator.history_:
+        click.echo(learning_summary(estimator.history_))
 
 
 def _plan_text(
