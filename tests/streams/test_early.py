@@ -7,7 +7,7 @@ import reference as ref
 from echolearn import SeriesClassifier
 from echolearn.exceptions import ModelFileError
 from echolearn.fitting import summaries
-from echolearn.streams._early import cheapest
+from echolearn.streams._early import cheapest, safest
 
 UNITS = 12
 
@@ -102,7 +102,7 @@ def test_one_factor_for_all_lengths_would_be_worse(monkeypatch):
 
 
 def test_it_is_decided_at_the_first_length_with_a_sure_answer(early):
-    stream, plain = MODEL.stream(training=(X, Y), stop_when=0.95), early
+    stream, plain = MODEL.stream(training=(X, Y), stop_when=0.8), early
     ends = []
     for x in X_NEW[:40]:
         stream.reset()
@@ -111,7 +111,7 @@ def test_it_is_decided_at_the_first_length_with_a_sure_answer(early):
             P = plain.step(frame)
             assert stream.predict(frame) == MODEL.classes_[P.argmax()]
             assert not plain.decided
-            assert stream.decided == (steps in stream.lengths and (P.max() >= 0.95 or steps == 40))
+            assert stream.decided == (steps in stream.lengths and (P.max() >= stream.stop_when or steps == 40))
             if stream.decided:
                 break
         ends.append(steps)
@@ -119,22 +119,59 @@ def test_it_is_decided_at_the_first_length_with_a_sure_answer(early):
     assert max(ends) == 40
 
 
+def drawn_prefixes(rng, count, surer=0.0):
+    """Return probabilities of series left out (4, count, 3), surer of the truth at every length, and their prefixes."""
+    labels, steps = rng.integers(0, 3, count), rng.integers(8, 21, count)
+    logits = rng.standard_normal((4, count, 3)) + surer * np.arange(1, 5)[:, None, None] * (labels[:, None] == range(3))
+    P = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    return P, summaries.Prefixes(np.array([5, 10, 15, 20]), (), P, steps, labels, rng.uniform(1, 2, count))
+
+
+def decided(P, prefixes, probability):
+    """Return pairs, for each series: the number of its steps at the decision, whether that is wrong. By loops."""
+    found = []
+    for i, length in enumerate(prefixes.steps):
+        k = next(k for k, n in enumerate(prefixes.lengths) if P[k, i].max() >= probability or n >= length)
+        found.append((min(prefixes.lengths[k], length), P[k, i].argmax() != prefixes.labels[i]))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_safest_probability_is_the_smallest_whose_decisions_hold_what_was_asked(seed):
+    rng = np.random.default_rng(seed)
+    P, prefixes = drawn_prefixes(rng, 60, surer=rng.uniform(0.5, 2))
+    right = rng.choice([0.6, 0.7, 0.8, 0.9])
+
+    def holds(probability):
+        early = [
+            wrong for (n, wrong), end in zip(decided(P, prefixes, probability), prefixes.steps, strict=True) if n < end
+        ]
+        return 1 + sum(early) <= (1 - right) * (1 + len(early))
+
+    chosen = safest(P, prefixes, right)
+    assert chosen >= right
+    assert chosen == np.inf or holds(chosen)
+    assert not any(holds(p) for p in np.linspace(0, 1, 201) if right <= p < chosen)
+
+
+def test_few_series_prove_nothing_and_wait_for_the_end():
+    some = [*range(0, 4), *range(50, 54)]
+    stream = MODEL.stream(training=([X[i] for i in some], Y[some]), stop_when=0.9)
+    assert stream.stop_when == np.inf
+    stream.predict(X_NEW[0][0])
+    for frame in X_NEW[0][1:]:
+        assert not stream.decided
+        stream.predict(frame)
+    assert stream.decided
+
+
 def test_a_cost_of_waiting_is_the_cheapest_probability_for_series_left_out():
     """Against loops; series that end before a length are decided at their end."""
-    rng = np.random.default_rng(0)
-    P = rng.dirichlet([1, 1, 1], (4, 30))
-    prefixes = summaries.Prefixes(
-        np.array([5, 10, 15, 20]), (), P, rng.integers(8, 21, 30), rng.integers(0, 3, 30), rng.uniform(1, 2, 30)
-    )
+    P, prefixes = drawn_prefixes(np.random.default_rng(0), 30)
 
     def mean_cost(probability, cost):
-        total = 0.0
-        for i, length in enumerate(prefixes.steps):
-            k = next(k for k, n in enumerate(prefixes.lengths) if P[k, i].max() >= probability or n >= length)
-            total += prefixes.w[i] * (
-                (P[k, i].argmax() != prefixes.labels[i]) + cost * min(prefixes.lengths[k], length)
-            )
-        return total
+        found = decided(P, prefixes, probability)
+        return sum(w * (wrong + cost * n) for w, (n, wrong) in zip(prefixes.w, found, strict=True))
 
     for cost in (0.0, 0.01, 0.1):
         best = min(mean_cost(p, cost) for p in np.linspace(0, 1, 201))

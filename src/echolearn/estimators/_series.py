@@ -248,9 +248,10 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
             The series and labels of the fit. Fitting the readouts takes several times as long as the fit; one stream
             serves any number of series, one after another.
         stop_when : float or {"cost_per_step": float}, default=None
-            When to decide, with `training`. A number: as soon as the most likely class has this probability. A cost of
-            each further step, where that of an error is 1: the probability for which errors and steps together cost
-            least on training series left out.
+            When to decide, with `training`. A number: as soon as the most likely class has this probability, or a
+            larger one if decisions on training series left out are less often right than that. A cost of each further
+            step, where that of an error is 1: the probability for which errors and steps together cost least on
+            training series left out.
 
         Returns
         -------

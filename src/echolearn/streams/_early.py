@@ -26,8 +26,9 @@ class EarlyStream(Stream):
     """The stream of a `SeriesClassifier` that answers for whole series from their first steps.
 
     After every frame it answers by the readout of the nearest of `lengths`, the numbers of steps that there are
-    readouts for. `stop_when` is the probability that decides, given or chosen; None: nothing decides. `decided` is
-    whether the newest frame was at one of the lengths with an answer as sure as that, or at the last length.
+    readouts for. `stop_when` is the probability that decides, chosen by the share of right decisions or by the cost of
+    waiting (infinite: the end decides); None: nothing decides. `decided` is whether the newest frame was at one of the
+    lengths with an answer as sure as that, or at the last length.
     """
 
     decided: bool
@@ -38,10 +39,13 @@ class EarlyStream(Stream):
         self.lengths = prefixes.lengths
         self._networks = [_with_readout(network, U) for U in prefixes.readouts]
         self.stop_when: float | None = None
-        if isinstance(stop_when, Mapping):
-            self.stop_when = cheapest(decode(plan.answer, prefixes.outputs), prefixes, stop_when[COST])
-        elif stop_when is not None:
-            self.stop_when = float(stop_when)
+        if stop_when is not None:
+            P = decode(plan.answer, prefixes.outputs)
+            self.stop_when = (
+                cheapest(P, prefixes, stop_when[COST])
+                if isinstance(stop_when, Mapping)
+                else safest(P, prefixes, stop_when)
+            )
         super().__init__(plan, network)
 
     def reset(self, which: ArrayLike | None = None) -> Self:
@@ -77,17 +81,35 @@ def _with_readout(network: RunningSummary, U: Array) -> RunningSummary:
     return other
 
 
-def cheapest(P: Array, prefixes: Prefixes, cost: float) -> float:
-    """Return the probability to decide at for which errors and steps cost least.
+def safest(P: Array, prefixes: Prefixes, right: float) -> float:
+    """Return the smallest probability, `right` or more, at which decisions are as often right as that; else infinity.
 
-    P (K, n, n_classes): the probabilities of series left out, for each length. A series is decided at the first length
-    at which its most likely class is as probable, or at its end.
+    Of the decisions before the end of series left out, a share of at most 1 - `right` may be wrong, one more wrong one
+    included: few series prove little, since each is looked at at many lengths, and one answer may be too sure.
     """
-    sureness, wrong = P.max(axis=2), P.argmax(axis=2) != prefixes.labels
-    ended = prefixes.lengths[:, None] >= prefixes.steps
-    costs = wrong + cost * np.minimum(prefixes.lengths[:, None], prefixes.steps)
+    for probability in (right, *PROBABILITIES[right < PROBABILITIES]):
+        wrong, steps = decisions(P, prefixes, probability)
+        early = steps < np.minimum(prefixes.steps, prefixes.lengths[-1])
+        if 1 + (wrong & early).sum() <= (1 - right) * (1 + early.sum()):
+            return float(probability)
+    return np.inf
+
+
+def cheapest(P: Array, prefixes: Prefixes, cost: float) -> float:
+    """Return the probability to decide at for which errors and steps cost least on series left out."""
     means = []
     for probability in PROBABILITIES:
-        first = ((sureness >= probability) | ended).argmax(axis=0)
-        means.append(prefixes.w @ costs[first, np.arange(len(first))])
+        wrong, steps = decisions(P, prefixes, probability)
+        means.append(prefixes.w @ (wrong + cost * steps))
     return float(PROBABILITIES[int(np.argmin(means))])
+
+
+def decisions(P: Array, prefixes: Prefixes, probability: float) -> tuple[Array, Array]:
+    """Return which series left out are decided wrongly (n,), and after how many steps (n,).
+
+    P (K, n, n_classes): their probabilities for each length. A series is decided at the first length at which its most
+    likely class is as probable, or at its end.
+    """
+    ended = prefixes.lengths[:, None] >= prefixes.steps
+    first, each = ((P.max(axis=2) >= probability) | ended).argmax(axis=0), np.arange(P.shape[1])
+    return P[first, each].argmax(axis=1) != prefixes.labels, np.minimum(prefixes.lengths[first], prefixes.steps)
