@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from echolearn import (
     DeepESNClassifier,
@@ -59,6 +60,14 @@ def fitted(kind: str) -> Any:
     """Return a small fitted estimator."""
     if kind == "labels":
         return ESNClassifier(**SMALL).fit(X, LABELS)
+    if kind == "deep":
+        return DeepESNClassifier(4, 2, epochs=1).fit(X, LABELS)
+    if kind == "deep values":
+        return DeepESNRegressor(4, 2, epochs=1, ensemble=2).fit(X, X)
+    if kind == "deep, one label":
+        return DeepESNClassifier(4, 2, epochs=1, bidirectional=True).fit(X, ONE_EACH)
+    if kind == "one value":
+        return SeriesRegressor(4).fit(X, range(6))
     if kind == "one label":
         return SeriesClassifier(4, readout="ridge").fit(X, ONE_EACH)
     if kind == "values":
@@ -157,7 +166,8 @@ def deep_networks(data: Any, folder: Path) -> Call:
 
 def predict(data: Any, folder: Path) -> Call:
     """Draw data for predictions and scores."""
-    esn = fitted(data.draw(st.sampled_from(["labels", "one label", "values"])))
+    kinds = ["labels", "one label", "values", "one value", "deep", "deep values", "deep, one label"]
+    esn = fitted(data.draw(st.sampled_from(kinds)))
     names = ["predict", "score", "predict_proba", "decision_function"]
     name = data.draw(st.sampled_from(names if hasattr(esn, "predict_proba") else names[:2]))
     given = data.draw(odd.sequences())
@@ -173,23 +183,24 @@ def validation(data: Any, folder: Path) -> Call:
         st.one_of(st.tuples(st.just(given), odd.targets(given, "labels")), st.just((X, LABELS)), odd.values)
     )
     place = data.draw(st.sampled_from([None, folder / "kept", folder / "none" / "there", "\0", 3]))
-    return lambda: ESNClassifier(**SMALL).fit(X, LABELS, validation=held, checkpoint=place).network_.readout.U, (
-        held,
-        place,
-    )
+    esn = data.draw(st.sampled_from([ESNClassifier(**SMALL), DeepESNClassifier(4, 2, epochs=1)]))
+    return lambda: clone(esn).fit(X, LABELS, validation=held, checkpoint=place).network_.readout.U, (esn, held, place)
 
 
 def partial_fit(data: Any, folder: Path) -> Call:
     """Draw sequences that are added to a fit, or with which one begins."""
-    kind, y0 = data.draw(st.sampled_from([(ESNClassifier, LABELS), (ESNRegressor, X)]))
+    deep = {"units": 4, "layers": 2, "epochs": 1}
+    kinds = [(ESNClassifier, SMALL), (ESNRegressor, SMALL), (DeepESNClassifier, deep), (DeepESNRegressor, deep)]
+    kind, small = data.draw(st.sampled_from(kinds))
+    of_labels = kind in (ESNClassifier, DeepESNClassifier)
+    y0 = LABELS if of_labels else X
     given = data.draw(odd.sequences())
-    y = data.draw(odd.targets(given, "labels" if kind is ESNClassifier else "values"))
+    y = data.draw(odd.targets(given, "labels" if of_labels else "values"))
     first = data.draw(st.booleans())
-    more = {"classes": data.draw(odd.values)} if kind is ESNClassifier and data.draw(st.integers(0, 3)) == 0 else {}
+    more = {"classes": data.draw(odd.values)} if of_labels and data.draw(st.integers(0, 3)) == 0 else {}
 
     def call() -> Any:
-        settings = {"readout": "ridge"} if kind is ESNClassifier else {}
-        esn = kind(**SMALL, **settings)
+        esn = kind(**small, **({"readout": "ridge"} if of_labels else {}))
         if not first:
             esn.fit(X, y0)
         return esn.partial_fit(given, y, **more).network_.readout.U
@@ -199,7 +210,8 @@ def partial_fit(data: Any, folder: Path) -> Call:
 
 def streams(data: Any, folder: Path) -> Call:
     """Draw frames, targets, states and online rules for the stream of a fitted estimator."""
-    esn = fitted(data.draw(st.sampled_from(["labels", "values"])))
+    kind = data.draw(st.sampled_from(["labels", "values", "deep", "deep values"]))
+    esn = fitted(kind)
     online = data.draw(st.sampled_from([None, "LMS", "RLS"]))
     number = data.draw(st.one_of(st.just(0.5), st.sampled_from([*odd.NUMBERS, None, "a"])))
     frames = st.one_of(odd.matrices((2,)), odd.matrices((3, 2)))
@@ -217,9 +229,9 @@ def streams(data: Any, folder: Path) -> Call:
         if method == "learn":
             answer = stream.learn(given, y)
             return [answer, stream.readout_weights]
-        return getattr(stream, method if esn is fitted("labels") else "predict")(given)
+        return getattr(stream, method if kind in ("labels", "deep") else "predict")(given)
 
-    return call, (method, online, number, given, y, state)
+    return call, (kind, method, online, number, given, y, state)
 
 
 def bare_stream(data: Any, folder: Path) -> Call:
@@ -378,15 +390,15 @@ def features(data: Any, folder: Path) -> Call:
     changes = draw_some(data, names, odd.setting, least=0, most=3)
     if isinstance(changes.get("hidden_units"), int) and changes["hidden_units"] > 4:
         changes["hidden_units"] = 4
-    kind = data.draw(st.sampled_from(["drawn", "fitted", "unfitted", "labels", "odd"]))
+    kind = data.draw(st.sampled_from(["drawn", "fitted", "unfitted", "labels", "deep", "odd"]))
     reservoir = {"drawn": None, "unfitted": ESNRegressor(**SMALL), "odd": data.draw(odd.setting("reservoir"))}.get(kind)
     given, later = data.draw(odd.sequences()), data.draw(odd.sequences())
 
     def call() -> Any:
-        own = fitted("values" if kind == "fitted" else kind) if kind in ("fitted", "labels") else reservoir
+        own = fitted("values" if kind == "fitted" else kind) if kind in ("fitted", "labels", "deep") else reservoir
         made = ReservoirFeatures(own, **{"hidden_units": 4, "connections": 2, **changes}).fit(given, given)
         answers = made.transform(later)
-        return [answers, own.states(later)] if kind in ("fitted", "labels") else answers
+        return [answers, own.states(later)] if kind in ("fitted", "labels", "deep") else answers
 
     return call, (kind, reservoir, changes, given, later)
 

@@ -228,7 +228,7 @@ def model_seeds() -> list[bytes]:
     """Return sound model files."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for kind in ("labels", "values", "plain"):
+        for kind in ("labels", "values", "plain", "deep", "deep values", "one label", "exogenous"):
             fitted(kind).save(Path(folder) / "m")
             found.append((Path(folder) / "m").read_bytes())
     return found
@@ -243,7 +243,7 @@ def models(data: Any, folder: Path) -> Call:
 
 def saving(data: Any, folder: Path) -> Call:
     """Draw paths and options for saving a model."""
-    esn = fitted(data.draw(st.sampled_from(["labels", "values", "plain"])))
+    esn = fitted(data.draw(st.sampled_from(["labels", "values", "plain", "deep values", "one label"])))
     path = data.draw(st.one_of(odd.values, st.sampled_from([folder, folder / "no" / "m", folder / "m", "\0"])))
     if isinstance(path, str):
         path = folder / path

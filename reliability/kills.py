@@ -36,13 +36,16 @@ import echolearn
 from echolearn.fitting.parameters import grouped_settings
 from echolearn.modelfile import checkpoint as checkpoints
 from echolearn.modelfile.checkpoint import Checkpoint
+from echolearn.modelfile.layout import MODEL
 from echolearn.modelfile.reader import read_tensors
+from echolearn.modelfile.values import HISTORY_TENSORS, history_rows
 from echolearn.readout import solver
 from echolearn.readout.large import sketch, trackers
 from reliability import results
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL: dict[str, Any] = {"connections": 4, "batch_size": 2, "epochs": 6, "patience": None}
+DEEP: dict[str, Any] = {"units": 16, "layers": 3, "batch_size": 2, "epochs": 8}
 # What is fitted: the estimator, its settings, and whether its readout is solved as that of large networks.
 KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "mini-batches, softmax, refined": ("ESNClassifier", {**SMALL, "hidden_units": 30}, False),
@@ -54,15 +57,25 @@ KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
     ),
     "values, ridge readout": ("ESNRegressor", {**SMALL, "hidden_units": 30, "epochs": 10}, False),
     "large, following": ("ESNClassifier", {**SMALL, "hidden_units": 40, "epochs": 4}, True),
+    "deep, labels, best epoch": ("DeepESNClassifier", {**DEEP, "validation_fraction": 0.25, "patience": 9}, False),
+    "deep, ensemble of two, a thread each": (
+        "DeepESNClassifier",
+        {**DEEP, "ensemble": 2, "bidirectional": True},
+        False,
+    ),
+    "deep, values, ridge readout": ("DeepESNRegressor", DEEP, False),
+    "deep, one value per series": ("DeepESNRegressor", {**DEEP, "batch_size": 1}, False),
 }
 
 
-def task(values: bool = False) -> tuple[list[Any], list[Any]]:
-    """Return sequences and, as targets, products with the step before, or their signs."""
+def task(kind: str) -> tuple[list[Any], list[Any]]:
+    """Return sequences and, as targets, products with the step before, or their signs, or the mean of each series."""
     rng = np.random.default_rng(5)
     X = [rng.normal(size=(n, 3)) for n in rng.integers(30, 60, 16)]
     products = [np.concatenate([[0.0], x[:-1, 0] * x[1:, 1]]) for x in X]
-    return X, products if values else [y > 0 for y in products]
+    if kind.endswith("per series"):
+        return X, [y.mean() for y in products]
+    return X, products if KINDS[kind][0].endswith("Regressor") else [y > 0 for y in products]
 
 
 def network(kind: str) -> Any:
@@ -81,7 +94,7 @@ def network(kind: str) -> Any:
 def fit(kind: str, folder: str, model: str) -> None:
     """Fit with a checkpoint (or without, if folder is empty) and save the model: the work of a child process."""
     esn = network(kind)
-    X, y = task(values=KINDS[kind][0] == "ESNRegressor")
+    X, y = task(kind)
     print("begun", flush=True)
     esn.fit(X, y, checkpoint=folder or None).save(model)
 
@@ -93,7 +106,7 @@ def saver(what: str, path: Path) -> Callable[[int], object]:
         return lambda number: checkpoint.save(
             {"G": np.full((300, 300), float(number))}, {"number": number, "history": []}
         )
-    esn = echolearn.ESNRegressor(200, learn="none").fit(*task(values=True))
+    esn = echolearn.ESNRegressor(200, learn="none").fit(*task("values, ridge readout"))
 
     def save(number: int) -> None:
         readout = esn.network_.readout
@@ -180,20 +193,16 @@ def _readable_states(folder: Path) -> int:
 
 def differences(one: Path, other: Path) -> list[str]:
     """Return the names of what differs between two model files; the seconds in their histories do not count."""
-    a, b = (_content(echolearn.load(path)) for path in (one, other))
+    a, b = (_content(path) for path in (one, other))
     return [name for name in {**a, **b} if not _equal(a.get(name), b.get(name))]
 
 
-def _content(esn: Any) -> dict[str, Any]:
-    facts = {name: getattr(esn, name, None) for name in ("ridge_", "strength_", "target_mean_", "target_scale_")}
-    history = [{**row, "seconds": 0.0} for row in esn.history_]
-    return {
-        **esn.reservoir_.weights(),
-        **facts,
-        "U": esn.network_.readout.U,
-        "pattern": esn.reservoir_.W_rec.indices,
-        "history": history,
-    }
+def _content(path: Path) -> dict[str, Any]:
+    """Return all that a model file holds: its arrays, its facts and its history."""
+    tensors, facts = read_tensors(path, MODEL)
+    history = [{**row, "seconds": 0.0} for row in history_rows(tensors, facts.pop("history_columns"))]
+    arrays = {name: value for name, value in tensors.items() if name not in HISTORY_TENSORS}
+    return {**arrays, **facts, "history": history}
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -315,7 +324,7 @@ CALLS = 4  # system calls of a write: open, fsync of the file, replace, fsync of
 
 def full_disk_calls(kind: str, place: Path) -> dict[str, Any]:
     """Let every call of every write of a fit fail once, as on a full disk; the fit is started again each time."""
-    X, y = task(values=KINDS[kind][0] == "ESNRegressor")
+    X, y = task(kind)
     straight = network(kind).fit(X, y)
     straight.save(place / "straight.safetensors")
     found: dict[str, Any] = {"calls": 0, "file named": 0, "nothing lost": 0, "same bits": 0}
@@ -383,7 +392,7 @@ def campaign(kills: int, minutes: float) -> dict[str, dict[str, Any]]:
 
         smallcorpus.write(corpus)
         note("full disk: echolearn train", full_disk_command(corpus, Path(folder)))
-    for kind in ("mini-batches, softmax, refined", "values, ridge readout"):
+    for kind in ("mini-batches, softmax, refined", "values, ridge readout", "deep, values, ridge readout"):
         with place() as folder:
             note(f"full disk: {kind}", full_disk_calls(kind, Path(folder)))
     return rows

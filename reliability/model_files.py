@@ -80,7 +80,8 @@ def sound_files(folder: Path) -> dict[str, tuple[str, bytes]]:
     ESNClassifier(4, **small | {"learning": {**learning, "refine_epochs": 2}}).fit(
         X, labels, checkpoint=folder / "kept"
     )
-    for name in ("kept", "kept/refining"):
+    DeepESNRegressor(4, 2, epochs=3).fit(X, X, checkpoint=folder / "deep")
+    for name in ("kept", "kept/refining", "deep"):
         newest = sorted((folder / name).glob("*.safetensors"))[-1]
         found[f"checkpoint {name}"] = "echolearn-checkpoint", newest.read_bytes()
     return found
@@ -127,10 +128,11 @@ def _resumed(path: Path) -> Any:
     reservoir = Reservoir.random(2, 4, connections=2, bias_scaling=0.1, random_state=0)
     M, n_out = 7, 2  # 4 units, 2 inputs and the intercept; 2 classes
     like_U = ("Q", "U", "held", "solved", "V", "velocity", "best_V", "safe_V", "began_V")
-    allowed = {**weight_shapes(reservoir), "G": (M, M), **dict.fromkeys(like_U, (M, n_out))}
+    about, shapes = json.loads((path.parent / "about.json").read_text())
+    allowed = {**shapes, **weight_shapes(reservoir), "G": (M, M), **dict.fromkeys(like_U, (M, n_out))}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CheckpointWarning)  # a file that is passed over counts as refused
-        state = Checkpoint(folder, json.loads((path.parent / "about.json").read_text())).load(allowed)
+        state = Checkpoint(folder, about).load(allowed)
     return None if state is None else _plain(*state, state[1].pop("history"))
 
 
@@ -204,7 +206,9 @@ def judged(path: Path, kind: str, true: Any, way: str) -> str:
 def true_content(path: Path, kind: str, content: bytes) -> Any:
     """Write the sound file, and beside it which fit a checkpoint belongs to; return what the file holds."""
     path.write_bytes(content)
-    (path.parent / "about.json").write_text(json.dumps(forging.taken_apart(content, kind)[1].get("about")))
+    tensors, facts = forging.taken_apart(content, kind)
+    shapes = {name: value.shape for name, value in tensors.items()}  # a deep fit allows exactly those
+    (path.parent / "about.json").write_text(json.dumps([facts.get("about"), shapes]))
     return content_of(path, kind)[1]
 
 

@@ -1,10 +1,12 @@
-"""The figures of the long campaigns: printed as a table, and kept in reliability/results."""
+"""The figures of the long campaigns: printed as a table, and kept in reliability/results with date and commit."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import platform
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,27 @@ from typing import Any
 HERE = Path(__file__).parent
 
 
+def commit() -> str:
+    """Return the commit, "with changes" if its sources or campaigns have any; "unknown" outside of a repository."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=HERE.parent, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "src", "reliability/*.py")
+    return (git("rev-parse", "HEAD") or "unknown") + (" with changes" if changed else "")
+
+
+STARTED_AT = commit()  # a campaign takes long, and the tree may move on
+
+
 def keep(name: str, figures: dict[str, Any]) -> None:
-    """Write the figures, with versions and date, to reliability/results/NAME.json."""
-    packages = ("echolearn", "numpy", "scipy", "numba", "scikit-learn", "safetensors")
+    """Write the figures, with versions, date, commit and arguments, to reliability/results/NAME.json."""
+    packages = ("echolearn", "numpy", "scipy", "numba", "scikit-learn")
     about = {
         "date": datetime.date.today().isoformat(),
+        "commit": STARTED_AT,
+        "arguments": sys.argv[1:],
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         **{package: version(package) for package in packages},

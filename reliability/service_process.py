@@ -25,15 +25,19 @@ from echolearn.exceptions import PoorFitWarning
 FEATURES, CLASSES, UNITS = 39, 40, 300  # as in speech
 
 
-def save_model(path: Path, units: int = UNITS) -> ESNClassifier:
-    """Save and return a classifier of frames: which of 40 intervals the first feature was in, one step before."""
+def speech_like() -> tuple[list[Any], list[Any]]:
+    """Return frames and their labels: which of 40 intervals the first feature was in, one step before."""
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((200, FEATURES)) for _ in range(40)]
     edges = np.sort(rng.standard_normal(CLASSES - 1))
-    y = [np.digitize(np.roll(x[:, 0], 1), edges) for x in X]
+    return X, [np.digitize(np.roll(x[:, 0], 1), edges) for x in X]
+
+
+def save_model(path: Path, units: int = UNITS) -> ESNClassifier:
+    """Save and return a classifier of the frames of `speech_like`."""
     esn = ESNClassifier(units, learn="none", random_state=0)
     with warnings.catch_warnings(action="ignore", category=PoorFitWarning):  # how well it fits does not matter here
-        esn.fit(X, y)
+        esn.fit(*speech_like())
     esn.save(path)
     return esn
 

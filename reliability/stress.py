@@ -24,7 +24,15 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from echolearn import ESNClassifier, ESNForecaster, ESNRegressor
+from echolearn import (
+    DeepESNClassifier,
+    DeepESNRegressor,
+    ESNClassifier,
+    ESNForecaster,
+    ESNRegressor,
+    SeriesClassifier,
+    SeriesRegressor,
+)
 from echolearn.exceptions import (
     EchoStateWarning,
     ForecastWarning,
@@ -33,8 +41,10 @@ from echolearn.exceptions import (
     ReadoutWarning,
     TrainingWarning,
 )
+from echolearn.readout.deep_network import DeepNetwork
 from reliability import results
 
+REGRESSORS = (ESNRegressor, DeepESNRegressor, SeriesRegressor)
 OWN = (InputWarning, ForecastWarning, PoorFitWarning, ReadoutWarning, EchoStateWarning, TrainingWarning)
 REFUSALS = (ValueError, TypeError, FloatingPointError, MemoryError)
 POOR = 0.01  # of what a perfect prediction gains over a constant one
@@ -56,6 +66,8 @@ DATA: Case = {
     "constant": 0,  # additional features that never change
     "still": False,  # all features are constant
 }
+DEEP: Case = {"hidden_units": 16, "layers": 2, "epochs": 30}
+SERIES: Case = {"_series": True, "sequences": 150}
 ESTIMATORS: dict[str, tuple[type, Case]] = {
     "classifier, ridge": (ESNClassifier, {"readout": "ridge", "learn": "none"}),
     "classifier, softmax": (ESNClassifier, {"readout": "softmax", "learn": "none"}),
@@ -66,6 +78,12 @@ ESTIMATORS: dict[str, tuple[type, Case]] = {
     "regressor, learned": (ESNRegressor, {"epochs": 3}),
     "forecaster": (ESNForecaster, {"learn": "none", "washout": 5}),
     "forecaster, learned": (ESNForecaster, {"epochs": 3, "washout": 5}),
+    "deep classifier": (DeepESNClassifier, DEEP),
+    "deep classifier, ridge": (DeepESNClassifier, {**DEEP, "readout": "ridge"}),
+    "deep regressor": (DeepESNRegressor, DEEP),
+    "deep classifier of series": (DeepESNClassifier, {**DEEP, **SERIES}),
+    "series classifier": (SeriesClassifier, SERIES),
+    "series regressor": (SeriesRegressor, SERIES),
 }
 SCALES = [10.0**e for e in (-300, -100, -30, -20, -12, -8, -6, -4, -3, -2, -1, 1, 2, 3, 4, 6, 8, 12, 20, 30, 100, 300)]
 
@@ -138,10 +156,10 @@ def by_chance(count: int, rng: np.random.Generator) -> Iterator[tuple[str, Case]
         yield SEVERAL, {name: choices[name][rng.integers(len(choices[name]))] for name in names}
 
 
-def sample(case: Case, seed: int, kind: type) -> tuple[list[Any], list[Any]]:
+def sample(case: Case, seed: int, kind: type, *, series: bool = False) -> tuple[list[Any], list[Any]]:
     """Return noise and, as targets, its value one step ago; for a forecaster, waves with noise.
 
-    The targets are classes of equal size (or one of them is rare), or values.
+    The targets are classes of equal size (or one of them is rare), or values. series: one of the mean of each series.
     """
     rng = np.random.default_rng([case["sequences"], case["steps"], seed])
     n, steps = case["sequences"], case["steps"]
@@ -154,13 +172,15 @@ def sample(case: Case, seed: int, kind: type) -> tuple[list[Any], list[Any]]:
     for x, before in zip(noise, late, strict=True):  # the input holds a little of the target
         x[1:, 0] += 0.5 * before
     X = [_stressed(x[1:], case) for x in noise]
-    if kind is ESNRegressor:
+    if series:
+        late = [before.sum() / steps**0.5 for before in late]
+    if kind in REGRESSORS:
         return X, [case["target_scale"] * (0.5 + before) for before in late]
     share, rest = case["rare"] or 1 / case["classes"], case["classes"] - 1
     if not rest:
-        return X, [np.zeros(steps, int)] * n
+        return X, [0 if series else np.zeros(steps, int)] * n
     uniform = [ndtr(before) for before in late]
-    return X, [np.where(u < share, 0, 1 + ((u - share) / (1 - share) * rest).astype(int)) for u in uniform]
+    return X, [np.where(u < share, 0, 1 + ((u - share) / (1 - share) * rest).astype(int))[()] for u in uniform]
 
 
 def _stressed(x: np.ndarray, case: Case) -> np.ndarray:
@@ -179,13 +199,15 @@ def gain(esn: Any, X: list[Any], y: list[Any]) -> float:
         score = esn.score(X)
         _finite(score)
         return 1 - score**2
-    predicted, washout = esn.predict(X), esn.network_.view.washout
-    if isinstance(esn, ESNRegressor):
+    predicted, washout = esn.predict(X), getattr(esn, "washout", 0) and esn.network_.view.washout
+    if not esn.per_step_:
+        y, predicted, washout = [np.array(y)], [predicted], 0
+    if isinstance(esn, REGRESSORS):
         _finite(*predicted)
         scale = max(np.abs(y).max(), 1e-300)  # squares of 1e300 are infinite
         truth, answer = (np.concatenate([v[washout:] for v in part]) / scale for part in (y, predicted))
-        return float(1 - ((truth - answer) ** 2).mean() / truth.var())
-    P = esn.predict_proba(X)
+        return float(1 - ((truth - answer) ** 2).mean() / truth.var()) if truth.var() else 1.0
+    P = [*esn.predict_proba(X)] if esn.per_step_ else [esn.predict_proba(X)]
     _finite(*P, *esn.decision_function(X))
     assert all(np.allclose(p.sum(axis=1), 1) for p in P)
     truth, answer = (np.concatenate([v[washout:] for v in part]) for part in (y, predicted))
@@ -221,19 +243,31 @@ def enough(name: str, dtype: str, case: Case, several: bool) -> float:
 def attempt(name: str, dtype: str, case: Case) -> float:
     """Return the gain of one fit and one prediction."""
     kind, settings = ESTIMATORS[name]
+    case = {**settings, **case}
     data = {**DATA, **{key: value for key, value in case.items() if key in DATA}}
-    settings = {"hidden_units": 25, "dtype": dtype, **settings, **{k: v for k, v in case.items() if k not in DATA}}
+    settings = {"hidden_units": 25, "dtype": dtype, **{k: v for k, v in case.items() if k not in DATA}}
     make: Callable[..., Any] = kind.paper if settings.pop("_paper", False) else kind  # type: ignore[attr-defined]
-    X, y = sample(data, 0, kind)
+    series = settings.pop("_series", False)
+    X, y = sample(data, 0, kind, series=series)
     inside = {key: f"{group}__{key}" for group, names in kind.groups.items() for key in names}
     esn = make(settings.pop("hidden_units")).set_params(
-        **{inside.get(k, k): v for k, v in settings.items() if k not in kind.fixed}
+        **{inside.get(k, k): v for k, v in settings.items() if has(kind, k)}
     )
     esn = esn.fit(X) if kind is ESNForecaster else esn.fit(X, y)
-    better = gain(esn, *sample(data, 1, kind))
+    better = gain(esn, *sample(data, 1, kind, series=series))
     network = esn.model_.network
-    _finite(network.readout.U, network.reservoir.W, network.reservoir.W_rec.data)
+    _finite(network.readout.U)
+    if isinstance(network, DeepNetwork):
+        _finite(*(weights for stack in network.stacks for weights in stack.weights.values()))
+    else:
+        _finite(network.reservoir.W, network.reservoir.W_rec.data)
     return better
+
+
+def has(kind: Any, name: str) -> bool:
+    """Return whether an estimator has a parameter that takes these values; `leak` of a deep network is a range."""
+    known = {*kind().get_params(deep=False), *(key for names in kind.groups.values() for key in names)}
+    return name in known - {*kind.fixed} and not (name == "leak" and kind in (DeepESNClassifier, DeepESNRegressor))
 
 
 def outcome(name: str, dtype: str, case: Case, several: bool = False) -> tuple[str, str]:
@@ -265,6 +299,8 @@ def campaign(
     failures = []
     for stress, case in cases:
         for name in names:
+            if case and not any(key in DATA or has(ESTIMATORS[name][0], key) for key in case):
+                continue
             for dtype in dtypes:
                 result, why = outcome(name, dtype, case, stress == SEVERAL)
                 counts.setdefault(stress, Counter())[result] += 1

@@ -46,7 +46,7 @@ def test_the_command_on_a_full_disk_fails_names_the_file_and_resumes_later(tmp_p
 @pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")  # toys without meaning
 def test_a_model_that_cannot_be_written_leaves_the_one_before(tmp_path):
     path = tmp_path / "model.safetensors"
-    X, y = kills.task()
+    X, y = kills.task("full batch, FISTA")
     kills.echolearn.ESNClassifier(20, learn="none").fit(X, y).save(path)
     before, esn = path.read_bytes(), load(path)
     toys.set_readout(esn, 2 * esn.network_.readout.U)

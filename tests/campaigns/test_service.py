@@ -10,12 +10,27 @@ LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memor
 
 
 @LINUX
-def test_no_frame_is_lost():
-    found = service_load.campaign(2.0, 3, "")
-    assert found["frames sent"] == found["frames answered"] == found["frames counted by the service"] == 600
-    assert found["out of order"] == 0
-    assert found["largest difference from the model"] < 1e-5
-    assert found["exit code"] == 0
+def test_no_message_is_lost():
+    found = service_load.campaign(2.0, 4, "")
+    assert {name: one["messages sent"] for name, one in found.items()} == {
+        "one layer": 200,
+        "deep": 200,
+        "recogniser": 20,
+        "forecaster": 20,
+    }
+    for one in found.values():
+        assert one["messages sent"] == one["messages answered"]
+        assert one["out of order"] == 0
+        assert one["largest difference from the model"] < 1e-5
+        assert one["exit code"] == 0
+
+
+@LINUX
+def test_a_wrong_answer_is_noticed():
+    client = service_load.Client([b""], first=[{"values": [[1.0], [2.5]]}])
+    client.messages = [b'\r\n\r\n{"X": [[0]], "steps": 2, "exogenous": [[0], [0], [0]]}']
+    model = type("", (), {"predict": lambda self, steps, **more: [[1.0], [2.0]]})()
+    assert service_load.of_questions(model, client) == 0.5
 
 
 @LINUX
