@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from echolearn.reservoir import Reservoir
     from echolearn.tuning import backtest
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "DeepESNClassifier",
     "DeepESNRegressor",
