@@ -68,7 +68,7 @@ int main(int arguments, char **words)
             return 1;
         for (; (live || bytes >= 2) && fread(two, 1, 2, file) == 2; bytes -= live ? 0 : 2) {
             const int sample = two[0] | two[1] << 8;
-            if (esn_features_hear(&features, (short)(sample < 32768 ? sample : sample - 65536), x) && last)
+            if (esn_features_add(&features, (short)(sample < 32768 ? sample : sample - 65536), x) && last)
                 answer(x, frame++);
         }
         while (esn_features_end(&features, x))

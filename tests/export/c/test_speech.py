@@ -37,7 +37,7 @@ int main(void)
     for (pass = 1; pass <= esn_features_passes; pass++) {
         const int last = pass == esn_features_passes;
         for (i = 0; i < n; i++)
-            if (esn_features_hear(&f, samples[i], x) && last)
+            if (esn_features_add(&f, samples[i], x) && last)
                 fwrite(x, sizeof *x, esn_features_columns, stdout);
         while (esn_features_end(&f, x))
             if (last)
@@ -184,7 +184,7 @@ def test_the_command_writes_both_headers(tmp_path):
     assert done.exit_code == 0, done.output
     assert f"written: {out}" in done.output
     assert f"written: {tmp_path / 'toy_features.h'}" in done.output
-    assert "toy_features_hear" in (tmp_path / "toy_features.h").read_text()
+    assert "toy_features_add" in (tmp_path / "toy_features.h").read_text()
     assert '"ow_s3"' in out.read_text()
 
 
