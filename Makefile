@@ -126,6 +126,7 @@ reliability: $(VENV)/ready .venv-fuzz/ready  ## long runs: damaged files, odd in
 	$(BIN)/python -m reliability.service_hostile
 	$(BIN)/python -m reliability.service_load
 	$(BIN)/python -m reliability.load
+	$(BIN)/python -m reliability.corpus_on_disk
 	$(BIN)/python -m reliability.kills
 	$(BIN)/python -m reliability.dask_kills
 	$(BIN)/python -m reliability.dask_speed
