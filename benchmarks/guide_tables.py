@@ -1,7 +1,7 @@
 """Tables of pages that guide readers: which estimator, what learning gives at each size, how to reproduce a figure."""
 
 from contest_tables import contest_rows
-from echolearn.paper.table1 import PAPER_TIMIT
+from echolearn.paper.table1 import PAPER_TIMIT, relative_gain
 from echolearn.paper.table1_report import percent
 from paper_tables import scaled_content
 from sequences import OURS, table_of
@@ -101,7 +101,8 @@ def learning_by_size():
         if {"esn", "W_Wrec_m3"} <= set(columns):
             fixed, learned = (columns[name]["test_error"] for name in ("esn", "W_Wrec_m3"))
             seconds = columns["W_Wrec_m3"]["processor_seconds"]
-            cells = [percent(fixed), percent(learned), f"{percent(1 - learned / fixed)} %", f"{seconds:,.0f}"]
+            gain = percent(relative_gain(columns, "esn", "W_Wrec_m3"))
+            cells = [percent(fixed), percent(learned), f"{gain} %", f"{seconds:,.0f}"]
         printed = [percent(paper["test_error"][name]) for name in ("esn", "W_Wrec_m3")]
         rows.append([f"{paper['units']:,}", *printed, f"{percent(paper['relative_gain'])} %", *cells])
     heads = [">units", ">TIMIT, fixed %", ">TIMIT, learned %", ">fewer errors"]

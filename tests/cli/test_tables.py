@@ -194,7 +194,7 @@ def test_what_is_not_an_input_is_reported(run: Run, refused: Refused, tmp_path: 
     )
     output = written(run, "train", tmp_path / "a.csv", "--target", "state", *SMALL, "--out", tmp_path / "m")
     assert "The column 'day' holds dates. To order rows by it, add --time day." in output
-    assert "The column 'kind' holds text and is not an input." in output
+    assert "The column 'kind' holds text and is not an input. If it separates sequences, add --id kind." in output
     assert "The input 'second' increases from row to row: if it is the time, add --time second." in output
     machine().rename(columns={"run": "id"}).assign(id=1)[["id", "heat", "state"]].to_csv(
         tmp_path / "b.csv", index=False
