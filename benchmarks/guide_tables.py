@@ -34,7 +34,7 @@ REPRODUCED = (
     ("Mackey-Glass, Lorenz, NARMA", "../howto/forecasting", "forecasting", MADE, ["forecasting"]),
     ("speed beside other libraries", "performance", "peers", AN4, ["peers_1", "peers_2", "peers_3", "peers_4"]),
     ("the cost model", "performance", "growth", MADE, ["growth"]),
-    ("ten and thirty thousand units", "../howto/large", "large", AN4, ["large"]),
+    ("a large readout beside the exact one", "../explanation/large", "large --only accuracy", AN4, ["large"]),
     ("exports: time per frame", "../howto/export", "export_speed", MADE, ["export_speed", "deep_export_speed"]),
     ("exports: frame errors", "../howto/export", "export_loss", AN4, ["export_loss"]),
     ("pages in a browser", "../howto/browser", "page_speed", MADE, ["page_speed"]),
