@@ -19,7 +19,7 @@ REPRODUCED = (
     ("phones of that speech", "table1", "paper_table synthetic_phones", "the same", ["table1_synthetic_phones"]),
     ("the contest with PyTorch", "benchmarks", "contest", AN4, ["contest"]),
     ("the search for PyTorch's settings", "protocol", "search_torch", AN4, ["search_torch"]),
-    ("the paper and both directions", "benchmarks", "an4_errors", AN4, ["an4_errors_paper", "an4_errors_directions"]),
+    ("both directions of time", "benchmarks", "an4_errors", AN4, ["an4_errors_directions"]),
     ("parts of a deep network", "../explanation/depth", "deep_parts", AN4, ["deep_parts"]),
     ("deep networks beside one layer", "../explanation/depth", "deep_tasks", MADE, ["deep_tasks"]),
     ("one step of a deep network", "performance", "deep_step", MADE, ["deep_step"]),
