@@ -1,6 +1,5 @@
 """Autograd of PyTorch through the ridge solve, on the same data."""
 
-
 import torch
 from scipy import sparse
 from torch.nn.utils.rnn import pack_sequence
