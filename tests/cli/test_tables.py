@@ -163,6 +163,8 @@ def test_the_error_on_held_out_data_is_printed(run: Run, tmp_path: Path, target:
     best = f", smallest held-out error while learning {100 * min(held):.1f} %\n" if held else "\n"
     assert re.search(r"^\d+ epochs in \d:\d\d" + re.escape(best), output, re.M)
     assert held or network == "deep"
+    command = f"echolearn evaluate {tmp_path / 'm'} OTHER.csv --target {target} --id run\n"
+    assert (f"No data were held out. The error on other data: {command}" in output) == (not held)
 
 
 def test_missing_targets_and_inputs(run: Run, refused: Refused, table: Path, tmp_path: Path) -> None:
