@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
 
 from echolearn import __version__
+from echolearn.display.facts import counted
 from echolearn.exceptions import ExportError
 from echolearn.export.c.networks import (
     INTEGER_TYPES,
@@ -17,7 +20,7 @@ from echolearn.export.c.networks import (
     loop,
     network_code,
 )
-from echolearn.export.c.text import c_number, c_string, check_name, fill_in
+from echolearn.export.c.text import LINE_CHARACTERS, c_number, c_string, check_name, fill_in
 from echolearn.export.c.weights import answers_in
 from echolearn.export.plan import check_runs_forward
 from echolearn.runtime._plan import Clip, Deep, FillGaps, Layer, Plan, Project, Resumption, Standardize
@@ -61,9 +64,13 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "LOSS": "" if X is None else _loss(plan, X, numbers),
         "FEATURES": str(plan.n_features),
         "OUTPUTS": str(plan.answer.n_out),
-        "OUTPUT": plan.answer.output,
+        "FRAME": counted(plan.n_features, "number"),
+        "ANSWER": counted(
+            plan.answer.n_out, "value" if plan.answer.output == "values" else "probability", plan.answer.output
+        ),
         "MORE": _more(plan),
         "MEANING": _meaning(plan),
+        "NAMES": _names_of_features(plan),
         "UNITS": str(plan.units),
         "CONSTANT_TEXT": "\n\n".join([*draft.constants.text, *names]),
         "FIELDS": draft.state.lines(),
@@ -92,6 +99,16 @@ def _meaning(plan: Plan) -> str:
     if plan.summary is not None:
         return "out is the answer for the series up to this frame."
     return "out is the answer for this frame."
+
+
+def _names_of_features(plan: Plan) -> str:
+    """Return the names of the numbers in x, as lines of a comment that nothing in a name can end."""
+    if not plan.feature_names:
+        return ""
+    names = ", ".join(name.encode("unicode_escape").decode("ascii") for name in plan.feature_names)
+    safe = re.sub(r"[^A-Za-z0-9 _.,:;+/=()\[\]{}<>|~^!#%&@'\\-]", lambda match: f"\\x{ord(match[0]):02x}", names)
+    lines = textwrap.wrap(f"x in this order: {safe}", LINE_CHARACTERS - 3, break_on_hyphens=False)
+    return "".join(f" * {line}\n" for line in lines)
 
 
 def _loss(plan: Plan, X: Array, numbers: str) -> str:
