@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from echolearn import __version__
-from echolearn.display.facts import counted
 from echolearn.exceptions import ExportError
 from echolearn.export.c.networks import (
     INTEGER_TYPES,
@@ -64,10 +63,8 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "LOSS": "" if X is None else _loss(plan, X, numbers),
         "FEATURES": str(plan.n_features),
         "OUTPUTS": str(plan.answer.n_out),
-        "FRAME": counted(plan.n_features, "number"),
-        "ANSWER": counted(
-            plan.answer.n_out, "value" if plan.answer.output == "values" else "probability", plan.answer.output
-        ),
+        "FRAME": _count(plan.n_features, "numbers"),
+        "ANSWER": _count(plan.answer.n_out, plan.answer.output),
         "MORE": _more(plan),
         "MEANING": _meaning(plan),
         "NAMES": _names_of_features(plan),
@@ -77,6 +74,11 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "FUNCTIONS": functions,
     }
     return fill_in(fill_in(NETWORK_TEMPLATES["header"], tokens), draft.tokens)
+
+
+def _count(n: int, words: str) -> str:
+    """Return `1 value` or `3 values`."""
+    return f"{n} {words.removesuffix('s') if n == 1 else words}"
 
 
 def _more(plan: Plan) -> str:
