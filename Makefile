@@ -106,7 +106,7 @@ tables: $(VENV)/ready  ## the tables and pictures of README.md and docs/ from be
 series: .venv-series/ready  ## whole series to classes beside MiniRocket, MultiRocket-Hydra and QUANT; UCR=path/to/folder
 	.venv-series/bin/python benchmarks/sequences.py $(UCR)
 
-defaults: .venv-series/ready  ## every estimator as it comes, ten seeds, beside what others would use; DATA=path/to/an4_states.npz
+defaults: .venv-series/ready  ## every estimator with its defaults, ten seeds, beside what others would use; DATA=path/to/an4_states.npz
 	.venv-series/bin/python benchmarks/defaults.py $(if $(wildcard $(DATA)),--data $(DATA))
 
 examples: $(VENV)/ready  ## the pictures of examples/, into runs/examples

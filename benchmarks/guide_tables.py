@@ -1,7 +1,7 @@
 """Tables of pages that guide readers: which estimator, what learning gives at each size, how to reproduce a figure."""
 
 from contest_tables import contest_rows
-from echolearn.paper.table1 import PAPER_TIMIT
+from echolearn.paper.table1 import PAPER_TIMIT, relative_gain
 from echolearn.paper.table1_report import percent
 from paper_tables import scaled_content
 from sequences import OURS, table_of
@@ -19,7 +19,7 @@ REPRODUCED = (
     ("phones of that speech", "table1", "paper_table synthetic_phones", "the same", ["table1_synthetic_phones"]),
     ("the contest with PyTorch", "benchmarks", "contest", AN4, ["contest"]),
     ("the search for PyTorch's settings", "protocol", "search_torch", AN4, ["search_torch"]),
-    ("the paper and both directions", "benchmarks", "an4_errors", AN4, ["an4_errors_paper", "an4_errors_directions"]),
+    ("both directions of time", "benchmarks", "an4_errors", AN4, ["an4_errors_directions"]),
     ("parts of a deep network", "../explanation/depth", "deep_parts", AN4, ["deep_parts"]),
     ("deep networks beside one layer", "../explanation/depth", "deep_tasks", MADE, ["deep_tasks"]),
     ("one step of a deep network", "performance", "deep_step", MADE, ["deep_step"]),
@@ -34,11 +34,12 @@ REPRODUCED = (
     ("Mackey-Glass, Lorenz, NARMA", "../howto/forecasting", "forecasting", MADE, ["forecasting"]),
     ("speed beside other libraries", "performance", "peers", AN4, ["peers_1", "peers_2", "peers_3", "peers_4"]),
     ("the cost model", "performance", "growth", MADE, ["growth"]),
-    ("ten and thirty thousand units", "../howto/large", "large", AN4, ["large"]),
+    ("a large readout beside the exact one", "../explanation/large", "large --only accuracy", AN4, ["large"]),
     ("exports: time per frame", "../howto/export", "export_speed", MADE, ["export_speed", "deep_export_speed"]),
     ("exports: frame errors", "../howto/export", "export_loss", AN4, ["export_loss"]),
     ("pages in a browser", "../howto/browser", "page_speed", MADE, ["page_speed"]),
-    ("speech in a browser", "../howto/browser", "speech_page", "synthetic speech", ["speech_page"]),
+    ("speech in a browser", "../howto/browser", "speech_page LEARNED FIXED FOLDER",
+     "synthetic speech, and two recognisers by the commands in its first lines", ["speech_page"]),
     ("the first answer of the runtime", "../howto/runtime", "runtime_start", MADE, ["runtime_start"]),
     ("alarms of `Monitor`", "../howto/monitoring", "monitoring", MADE, ["monitoring"]),
     ("damaged files, odd inputs, kills", "reliability", "make reliability", MADE, []),
@@ -101,7 +102,8 @@ def learning_by_size():
         if {"esn", "W_Wrec_m3"} <= set(columns):
             fixed, learned = (columns[name]["test_error"] for name in ("esn", "W_Wrec_m3"))
             seconds = columns["W_Wrec_m3"]["processor_seconds"]
-            cells = [percent(fixed), percent(learned), f"{percent(1 - learned / fixed)} %", f"{seconds:,.0f}"]
+            gain = percent(relative_gain(columns, "esn", "W_Wrec_m3"))
+            cells = [percent(fixed), percent(learned), f"{gain} %", f"{seconds:,.0f}"]
         printed = [percent(paper["test_error"][name]) for name in ("esn", "W_Wrec_m3")]
         rows.append([f"{paper['units']:,}", *printed, f"{percent(paper['relative_gain'])} %", *cells])
     heads = [">units", ">TIMIT, fixed %", ">TIMIT, learned %", ">fewer errors"]

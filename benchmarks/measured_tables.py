@@ -49,14 +49,6 @@ def directions():
     return markdown([">units", "", ">weights", ">valid %", ">test %", ">cpu seconds"], cells)
 
 
-@table
-def paper_columns():
-    """Return the columns of the paper's table at 100 units, by `ESNClassifier.paper`."""
-    rows = load("an4_errors_paper")["rows"]
-    cells = [[r["label"], f"{r['valid_error']:.1f}", f"{r['test_error']:.1f}", f"{r['seconds']:.0f}"] for r in rows]
-    return markdown(["", ">valid %", ">test %", ">seconds"], cells)
-
-
 def _peers(number):
     """Return one figure of peers.py: times by the clock and by processor time; memory above the start and in all."""
     rows, cells = load(f"peers_{number}")["rows"], []

@@ -1,6 +1,6 @@
 """The page of a speech model in Chromium: its size, its first answer, the cost of listening, and equality with Python.
 
-    F="--corpus synthetic --frames 20000 --normalise running --for recognition --units 300"
+    F="--corpus synthetic --frames 20000 --normalise running --for recognition --network esn --units 300"
     echolearn train --out learned300.safetensors $F --epochs 12
     echolearn train --out fixed300.safetensors $F --set learn=none
     python benchmarks/speech_page.py learned300.safetensors fixed300.safetensors FOLDER_OF_THE_CORPUS
@@ -208,8 +208,9 @@ def rows_of(model, compare, recordings, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("model", "compare", "folder"):
-        parser.add_argument(name, type=Path)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("compare", type=Path)
+    parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
     recordings = sorted(arguments.folder.rglob("*.WAV"))[:RECORDINGS]
     with tempfile.TemporaryDirectory() as folder:

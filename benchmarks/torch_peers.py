@@ -1,70 +1,12 @@
-"""PyTorch on the same data: RNN, LSTM and BLSTM frame classifiers, and autograd through the ridge solve."""
+"""Autograd of PyTorch through the ridge solve, on the same data."""
 
-import copy
-import time
-
-import numpy as np
 import torch
 from scipy import sparse
-from torch import nn
-from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.rnn import pack_sequence
 
 from measure import measured
-from torch_models import PADDING, batches, frame_error, network_of
 
 THREADS = 2
-
-
-def train(data, model, units, *, step_size, epochs=12, batch_size=16, clip=1.0, final=0.05, seed=0):
-    """Train on train, choose the epoch on valid, and return the network and a record of its errors over time.
-
-    The step size falls linearly to `final` times its start. Seconds count training only: for every method the time
-    spent on computing errors does not count.
-    """
-    torch.set_num_threads(THREADS)
-    rng = np.random.default_rng(seed)
-    data = {name: [[torch.from_numpy(a) for a in arrays] for arrays in part] for name, part in data.items()}
-    X, y = data["train"]
-    n_out = 1 + max(int(labels.max()) for _, split in data.values() for labels in split)
-    settings = {"kind": model, "units": units, "dropout": 0.0, "input_dropout": 0.0}
-    network = network_of(settings, X[0].shape[1], n_out, seed)
-    optimizer = torch.optim.Adam(network.parameters(), lr=step_size)
-    criterion = nn.CrossEntropyLoss(ignore_index=PADDING)
-    held_out = list(batches(*data["valid"], 64))
-
-    curve, best, best_weights = [], np.inf, None
-    seconds = 0.0
-    start = time.perf_counter()
-    for epoch in range(epochs):
-        training = list(batches(X, y, batch_size, rng))
-        for i, (frames, labels, lengths) in enumerate(training):
-            done = (epoch + i / len(training)) / epochs
-            for group in optimizer.param_groups:
-                group["lr"] = step_size * (1 - (1 - final) * done)
-            optimizer.zero_grad()
-            criterion(network(frames, lengths).flatten(0, 1), labels.flatten()).backward()
-            clip_grad_norm_(network.parameters(), clip)
-            optimizer.step()
-        seconds += time.perf_counter() - start
-        error = frame_error(network, held_out)
-        curve.append((round(seconds, 2), error))
-        if error < best:
-            best, best_weights = error, copy.deepcopy(network.state_dict())
-        start = time.perf_counter()
-    network.load_state_dict(best_weights)
-    return network, {
-        "model": model,
-        "units": units,
-        "weights": sum(p.numel() for p in network.parameters()),
-        "step_size": step_size,
-        "epochs": epochs,
-        "seed": seed,
-        "utterances": len(X),
-        "valid_error": best,
-        "train_seconds": seconds,
-        "curve": curve,
-    }
 
 
 def ridge_epoch(W, W_rec, X, T, ridge, *, activation="sigmoid", leak=1.0, direct=True, dtype="float32"):

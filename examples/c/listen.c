@@ -4,8 +4,8 @@
  *     gcc -O3 listen.c -lm -o listen && ./listen speech.wav
  *     arecord -q -f S16_LE -r 16000 -c 1 -t raw | ./listen -
  *
- * A recogniser that was trained with --normalise running or corpus answers while sound comes in, 65 ms behind it. One
- * that normalises by the whole utterance hears a recording twice, so it needs a file.
+ * A recogniser that was trained with --normalise running or corpus answers while sound comes in, 62.5 ms after the
+ * middle of a frame. One that normalises by the whole utterance reads a recording twice, so it needs a file.
  */
 #include <stdio.h>
 #include <string.h>

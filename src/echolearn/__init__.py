@@ -1,4 +1,7 @@
-"""Echo state networks whose weights are all learned, by exact gradients through the closed-form readout."""
+"""Echo state networks that learn all their weights, by exact gradients through the closed-form readout.
+
+`Series*` and direct forecasts learn the readout alone.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Names of a package that are imported at first use, so that what is not asked for is not loaded."""
+"""Names of a package that are imported at first use, so that only what is used is loaded."""
 
 from __future__ import annotations
 

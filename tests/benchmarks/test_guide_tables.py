@@ -25,6 +25,8 @@ def test_commands_and_pages_exist():
             script = (ROOT / command.split()[1]).read_text(encoding="utf-8")
             for option in re.findall(r"--[a-z-]+", command):
                 assert f'"{option}"' in script, command
+            arguments = re.findall(r'add_argument\("[a-z_]+"', script)
+            assert len(arguments) == len(command.partition(" --")[0].split()[2:]), command
 
 
 def test_hours_are_sums_of_processor_seconds():

@@ -101,6 +101,8 @@ def test_textgrids_beside_recordings_replace_nothing(run: Run, refused: Refused,
     (recordings / "ann" / "two words.TextGrid").write_text("labels by hand")
     assert "two words.TextGrid exists, and" in refused("recognize", toy, recordings, "--out", "textgrid")
     assert (recordings / "ann" / "two words.TextGrid").read_text() == "labels by hand"
+    to_a_folder = refused("recognize", toy, recordings, "--out", recordings, "--format", "ctm")
+    assert f"{recordings} is a folder; results as ctm are written to a file" in to_a_folder
 
 
 def test_damaged_recordings_are_listed_and_others_recognised(run: Run, toy: Path, recordings: Path) -> None:

@@ -163,6 +163,8 @@ def test_the_error_on_held_out_data_is_printed(run: Run, tmp_path: Path, target:
     best = f", smallest held-out error while learning {100 * min(held):.1f} %\n" if held else "\n"
     assert re.search(r"^\d+ epochs in \d:\d\d" + re.escape(best), output, re.M)
     assert held or network == "deep"
+    command = f"echolearn evaluate {tmp_path / 'm'} OTHER.csv --target {target} --id run\n"
+    assert (f"No data were held out. The error on other data: {command}" in output) == (not held)
 
 
 def test_missing_targets_and_inputs(run: Run, refused: Refused, table: Path, tmp_path: Path) -> None:
@@ -194,7 +196,7 @@ def test_what_is_not_an_input_is_reported(run: Run, refused: Refused, tmp_path: 
     )
     output = written(run, "train", tmp_path / "a.csv", "--target", "state", *SMALL, "--out", tmp_path / "m")
     assert "The column 'day' holds dates. To order rows by it, add --time day." in output
-    assert "The column 'kind' holds text and is not an input." in output
+    assert "The column 'kind' holds text and is not an input. If it separates sequences, add --id kind." in output
     assert "The input 'second' increases from row to row: if it is the time, add --time second." in output
     machine().rename(columns={"run": "id"}).assign(id=1)[["id", "heat", "state"]].to_csv(
         tmp_path / "b.csv", index=False

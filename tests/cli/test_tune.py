@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -97,3 +98,12 @@ def test_tune_finds_settings_that_train_takes(
     assert trained.exit_code == 0, trained.output
     assert "learn='none'" in run("info", model).output
     assert "holds another search" in refused("tune", "--corpus", corpus, "--units", 9, "--out", out)
+
+
+def test_a_missing_extra_is_named_before_the_corpus_is_opened(
+    refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    message = refused("tune", "--corpus", f"features:{tmp_path / 'missing.npz'}", "--out", tmp_path / "out")
+    assert "pip install 'echolearn[tune]'" in message
+    assert not (tmp_path / "out").exists()

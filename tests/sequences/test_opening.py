@@ -190,7 +190,7 @@ def test_bad_targets_are_refused_with_a_reason(kind):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ([np.full(len(y), "a") for y in Y], r"y holds <U1 entries; expected numbers"),
+        ([np.full(len(y), "a") for y in Y], r"y holds text such as a; expected numbers"),
         (
             [np.array([1.0, np.inf] + [0.0] * (len(y) - 2), dtype=object) for y in Y],
             r"y contains NaN or infinity",
@@ -261,6 +261,8 @@ def test_targets_of_a_wrong_length_are_refused(X, wrong, data):
         entries, per_step = open_targets(y, given_)
         assert per_step
         assert [len(e) for e in entries] == [len(x) for x in X]
+    elif all(len(entry) == 1 for entry in y):  # a column of labels
+        assert not open_targets(y, given_)[1]
     else:
         with pytest.raises(ValueError, match=rf"y\[{i}\] has {len(y[i])} entries, but sequence {i} has"):
             open_targets(y, given_)

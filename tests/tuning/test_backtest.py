@@ -151,6 +151,7 @@ def test_several_models_stand_in_one_table_with_a_mark_of_significance():
     assert "*" in lines["far off"]
     assert "*" not in lines["ours"]
     assert repr(found).endswith("6 origins, 6 steps ahead; * differs from ours (p < 0.05)")
+    assert max(map(len, repr(found).splitlines())) <= 80  # the columns are as wide as their entries
     assert found.to_frame().loc["last", "MASE"] == found.scores["naive"]["MASE"]
     assert found.scores["last"]["p"] == found.scores["naive"]["p"]
 

@@ -257,7 +257,7 @@ def read_dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex 
     order: "day-first" or "month-first" for dates such as 01/02/2024; None: a day above 12 decides, and ValueError is
     raised where there is none. A note says how days and months were read.
     """
-    pandas, texts = import_pandas("A column of dates"), table.columns[j]
+    pandas, texts = import_pandas("a column of dates"), table.columns[j]
     dates = _first_days(pandas, texts)
     if dates is None:
         dates = _days(table, j, order, pandas)

@@ -75,7 +75,7 @@ def forecast(
     if len(values) >= max(4 * steps, 24):
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # of parts of the series
             check = backtest(esn, values, steps, 3, season=season)
-        click.echo("forecasts of the last known values, as a check (errors, and shares of values inside intervals):")
+        click.echo("a check on the last known values (errors, and shares inside intervals):")
         click.echo(repr(check))
         scores = check.scores
         if not scores["model"]["MASE"] < min(scores["naive"]["MASE"], scores["seasonal naive"]["MASE"]):

@@ -94,4 +94,4 @@ def _message(problem: Exception) -> str:
 )
 @click.version_option(__version__, prog_name="echolearn")
 def main() -> None:
-    """Echo state networks whose weights are all learned."""
+    """Train, apply and export echo state networks."""

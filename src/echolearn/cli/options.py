@@ -122,7 +122,7 @@ def corpus_options(default: str | None = None) -> Decorator:
         click.option("--labels", type=FILE, help="An HTK master label file instead of the corpus's own labels."),
         click.option("--normalise", type=click.Choice(["utterance", "corpus", "running"]),
                      help="Normalise mean and variance over each utterance, over the training part, or over the "
-                     "utterance so far.  [default: as the model was trained; without a model utterance]"),
+                     "utterance so far.  [default: that of the model; for a new model utterance]"),
         click.option("--transcripts", type=FILE, multiple=True, help="A list of what was spoken, NAME WORDS or WORDS "
                      "(NAME) on every line; may be given several times."),
         click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), is_eager=True,

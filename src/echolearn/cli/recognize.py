@@ -243,9 +243,8 @@ class Destination:
         if self.path is not None and not self.path.absolute().parent.is_dir():
             raise ValueError(f"--out {out} cannot be written: the folder {self.path.parent} does not exist")
         if self.path is not None and (self.kind != "textgrid") == self.path.is_dir() and self.path.exists():
-            raise ValueError(
-                f"--out {out} is {'a folder' if self.path.is_dir() else 'a file'}; {self.kind} needs the other"
-            )
+            found, expected = ("folder", "file") if self.path.is_dir() else ("file", "folder")
+            raise ValueError(f"--out {out} is a {found}; results as {self.kind} are written to a {expected}")
 
     def check(self, recordings: Mapping[str, Path], *, nbest: bool) -> None:
         """Refuse n-best lists as anything but JSON, and to replace what no command wrote: TextGrids may be labels."""

@@ -77,7 +77,7 @@ def serve(
     try:
         server.run(service, host, port, started)
     except SystemExit as problem:
-        raise UserError(f"cannot listen at {shown}:{port}; is something else there? Try another --port.") from problem
+        raise UserError(f"cannot listen at {shown}:{port}; the port may be in use. Try another --port.") from problem
     click.echo("stopped.", err=True)
 
 

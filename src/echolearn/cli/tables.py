@@ -52,7 +52,8 @@ def read_frames(path: Path, model: BaseEstimator | None, how: TableOptions, besi
     table = read_table(path, header=how["header"], decimal=how["decimal"])
     named = [name for name in (how["id"], how["time"], *besides) if name is not None]
     others = {table.index(name) for name in named}
-    chosen = _number_columns(table, others) if model is None else _feature_columns(table, model, others)
+    whole = how["id"] is None
+    chosen = _number_columns(table, others, whole) if model is None else _feature_columns(table, model, others)
     frames = np.stack([_numbers(table, j) for j in chosen], axis=1)
     texts = table.columns[table.index(how["id"])] if how["id"] is not None else [""] * len(frames)
     names = list(dict.fromkeys(texts))
@@ -74,8 +75,8 @@ def _numbers(table: TextTable, j: int) -> Array:
     return values
 
 
-def _number_columns(table: TextTable, others: set[int]) -> list[int]:
-    """Return the columns that hold numbers, with a note on those that do not."""
+def _number_columns(table: TextTable, others: set[int], whole: bool) -> list[int]:
+    """Return the columns that hold numbers, with a note on those that do not; whole: the table is one sequence."""
     chosen = [j for j in range(len(table.names)) if j not in others and table.numbers(j) is not None]
     unused = [j for j in range(len(table.names)) if j not in others and j not in chosen]
     if not chosen:
@@ -90,7 +91,8 @@ def _number_columns(table: TextTable, others: set[int]) -> list[int]:
         elif sum(table.number(j, text) is None for text in table.columns[j]) < len(table.lines) / 2:
             raise ValueError(f"{table.problem(j)} Or remove the column, if it is not an input.")
         else:
-            table.notes.append(f"The column {table.names[j]!r} holds text and is not an input.")
+            separates = f" If it separates sequences, add --id {table.names[j]}." if whole else ""
+            table.notes.append(f"The column {table.names[j]!r} holds text and is not an input.{separates}")
     return chosen
 
 

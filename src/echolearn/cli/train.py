@@ -242,6 +242,10 @@ def _train_on_table(
     shutil.rmtree(folder, ignore_errors=True)
     if estimator.history_:
         click.echo(learning_summary(estimator.history_))
+    if len(estimators) == 1 and not any("valid_error" in row for row in estimator.history_):
+        columns = " ".join(f"--{name} {how[name]}" for name in ("id", "time") if how[name] is not None)
+        line = f"echolearn evaluate {out} OTHER.csv --target {target} {columns}".rstrip()
+        click.echo(f"No data were held out. The error on other data: {line}")
 
 
 def _plan_text(

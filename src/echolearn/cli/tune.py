@@ -55,6 +55,7 @@ def tune(
 
     The same command resumes a search that was stopped; with more --trials it continues a finished one.
     """
+    _search.import_optuna()  # refuses now rather than after the corpus is opened
     changes = network_changes(ctx, epochs, settings, seed)
     estimator = ESNClassifier(units, **changes)
     claim_folder(out, "trials.sqlite", force=ctx.meta[FORCE])

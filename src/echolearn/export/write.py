@@ -1,6 +1,6 @@
 """`export_model`: write a fitted model to a file, in the format that its ending names.
 
-What writes a format is imported when the format is asked for, and what knows of speech for a recogniser only.
+The writer of a format is imported when it is used, and the code for speech for recognisers alone.
 """
 
 from __future__ import annotations

@@ -265,7 +265,9 @@ def _as_numbers(entries: Sequence[Target], per_step: bool) -> Array:
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"y holds {values.dtype} entries; expected numbers.") from None
+            kind = f"text such as {values.flat[0]!s:.40}" if values.dtype.kind in "US" else f"{values.dtype} entries"
+            labels = "To predict labels, use a classifier such as ESNClassifier, DeepESNClassifier or SeriesClassifier."
+            raise ValueError(f"y holds {kind}; expected numbers. {labels}") from None
     if values.ndim > 2:
         raise ValueError(f"y has shape {values.shape}; expected a value or a row of values each.")
     return values

@@ -214,7 +214,7 @@ class ESNForecaster(_Checked, BaseForecaster):
         return self
 
     def _ahead(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> tuple[Array, Parameters]:
-        """Return which steps ahead are asked for, and the arguments of a forecast up to the last of them."""
+        """Return which steps ahead are requested, and the arguments of a forecast up to the last of them."""
         steps = np.asarray(fh.to_relative(self.cutoff).to_pandas(), dtype=int)
         warm_up = one_or_many(self._known.to_numpy(dtype=np.float64)) if self._moved else None
         rows = None

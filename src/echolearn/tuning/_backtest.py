@@ -92,13 +92,17 @@ class Backtest:
         """Return a table: one row per method; a star marks a MASE that differs from that of the first method."""
         scores = self.scores
         names = [name for name in dict.fromkeys(name for row in scores.values() for name in row) if name != "p"]
-        width = max(16, 1 + max(map(len, scores)))
-        lines = [f"{'':{width}}" + "".join(f"{name:>15}" for name in names)]
+        rows = [["", *names]]
         for method, row in scores.items():
-            cells = [f"{row[name]:15.3f}" if name in row else f"{'':15}" for name in names]
-            if row.get("p", 1.0) < SIGNIFICANT_CHANCE:
-                cells[0] = f"{row['MASE']:.3f}*".rjust(15)
-            lines.append(f"{method:{width}}{''.join(cells)}".rstrip())
+            cells = [f"{row[name]:.3f}" if name in row else "" for name in names]
+            cells[0] += "*" if row.get("p", 1.0) < SIGNIFICANT_CHANCE else " "
+            rows.append([method, *cells])
+        first_width, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+        lines = [
+            f"{method:{first_width}}{''.join(f'  {cell:>{width}}' for cell, width in zip(cells, widths, strict=True))}"
+            for method, *cells in rows
+        ]
+        lines = [line.rstrip() for line in lines]
         horizon, first = len(self.origins[0].truth), next(iter(scores))
         star = f"; * differs from {first} (p < {SIGNIFICANT_CHANCE:g})" if any("*" in line for line in lines) else ""
         lines.append(f"{len(self.origins)} origins, {horizon} steps ahead{star}")

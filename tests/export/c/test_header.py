@@ -234,3 +234,22 @@ def test_the_example_in_c_refuses_lines_that_are_no_frames(tmp_path):
         bad = answer(" ".join(right), line)
         assert (bad.returncode, len(bad.stdout.splitlines())) == (1, 1)
         assert message in bad.stderr
+
+
+def test_the_features_are_named_in_a_comment_that_no_name_can_end(tmp_path):
+    names = ("load (W)", "*/ int evil; /*", "Wärme\n$N $UNITS ??/\\")
+    plan = replace(plan_of(exported.classifier(5)), feature_names=names)
+    text = c_header(plan)
+    comment = text.split("*/", 1)[0]
+    assert "x in this order: load (W), " in comment
+    assert comment.isascii()
+    assert "/*" not in comment[2:]
+    assert "??/" not in comment
+    assert "$" not in comment
+    assert "C99 or C++" in comment
+    (tmp_path / "esn.h").write_text(text)
+    (tmp_path / "main.c").write_text('#include "esn.h"\nint main(void) { return esn_inputs - 3; }\n')
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Wno-unused-function", "-pedantic", "-Werror"]
+    subprocess.run(["gcc", *flags, "main.c", "-lm", "-o", "main"], cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "main"], check=True)
+    assert "x in this order" not in c_header(replace(plan, feature_names=()))

@@ -79,8 +79,10 @@ def test_an_example_is_part_of_the_page(tmp_path):
     example.write_text("\ufeff1,2,3\n")
     assert open_models(tmp_path / "a.safetensors", None, example)[0].extra["example"] == "1,2,3\n"
     example.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ExportError, match="not a text file in UTF-8"):
+    with pytest.raises(ExportError, match="not a text file; expected a table as CSV"):
         open_models(tmp_path / "a.safetensors", None, example)
+    example.write_bytes("Wärme;b;c\n1,5;2;3\n".encode("cp1252"))
+    assert open_models(tmp_path / "a.safetensors", None, example)[0].extra["example"] == "Wärme;b;c\n1,5;2;3\n"
     example.write_text("1" * 500_001)
     with pytest.raises(ExportError, match="an example has at most 500,000"):
         open_models(tmp_path / "a.safetensors", None, example)

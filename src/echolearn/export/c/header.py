@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +19,7 @@ from echolearn.export.c.networks import (
     loop,
     network_code,
 )
-from echolearn.export.c.text import c_number, c_string, check_name, fill_in
+from echolearn.export.c.text import LINE_CHARACTERS, c_number, c_string, check_name, fill_in
 from echolearn.export.c.weights import answers_in
 from echolearn.export.plan import check_runs_forward
 from echolearn.runtime._plan import Clip, Deep, FillGaps, Layer, Plan, Project, Resumption, Standardize
@@ -61,15 +63,22 @@ def c_header(plan: Plan, *, name: str = "esn", numbers: str | None = None, X: Ar
         "LOSS": "" if X is None else _loss(plan, X, numbers),
         "FEATURES": str(plan.n_features),
         "OUTPUTS": str(plan.answer.n_out),
-        "OUTPUT": plan.answer.output,
+        "FRAME": _count(plan.n_features, "numbers"),
+        "ANSWER": _count(plan.answer.n_out, plan.answer.output),
         "MORE": _more(plan),
         "MEANING": _meaning(plan),
+        "NAMES": _names_of_features(plan),
         "UNITS": str(plan.units),
         "CONSTANT_TEXT": "\n\n".join([*draft.constants.text, *names]),
         "FIELDS": draft.state.lines(),
         "FUNCTIONS": functions,
     }
     return fill_in(fill_in(NETWORK_TEMPLATES["header"], tokens), draft.tokens)
+
+
+def _count(n: int, words: str) -> str:
+    """Return `1 value` or `3 values`."""
+    return f"{n} {words.removesuffix('s') if n == 1 else words}"
 
 
 def _more(plan: Plan) -> str:
@@ -92,6 +101,16 @@ def _meaning(plan: Plan) -> str:
     if plan.summary is not None:
         return "out is the answer for the series up to this frame."
     return "out is the answer for this frame."
+
+
+def _names_of_features(plan: Plan) -> str:
+    """Return the names of the numbers in x, as lines of a comment that nothing in a name can end."""
+    if not plan.feature_names:
+        return ""
+    names = ", ".join(name.encode("unicode_escape").decode("ascii") for name in plan.feature_names)
+    safe = re.sub(r"[^A-Za-z0-9 _.,:;+/=()\[\]{}<>|~^!#%&@'\\-]", lambda match: f"\\x{ord(match[0]):02x}", names)
+    lines = textwrap.wrap(f"x in this order: {safe}", LINE_CHARACTERS - 3, break_on_hyphens=False)
+    return "".join(f" * {line}\n" for line in lines)
 
 
 def _loss(plan: Plan, X: Array, numbers: str) -> str:

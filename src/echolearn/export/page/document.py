@@ -75,10 +75,13 @@ def _example_text(path: Path) -> str:
     """Return the text of a table that is small enough for a page."""
     if path.stat().st_size > MAX_TABLE_BYTES:
         raise ExportError(f"{path} has {path.stat().st_size:,} bytes; an example has at most {MAX_TABLE_BYTES:,}.")
+    content = path.read_bytes()
+    if b"\x00" in content:
+        raise ExportError(f"{path} is not a text file; expected a table as CSV.")
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise ExportError(f"{path} is not a text file in UTF-8; expected a table as CSV.") from None
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:  # as older programs of Windows write it
+        return content.decode("cp1252", errors="replace")
 
 
 def _check_comparable(models: Sequence[PageModel]) -> None:

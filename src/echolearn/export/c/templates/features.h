@@ -8,7 +8,7 @@
  *     $N_features f;
  *     float x[$N_features_columns];
  *     $N_features_reset(&f);                    before the first sample of every recording
- *     if ($N_features_add(&f, sample, x))      one 16-bit sample at $RATE Hz; 1: x is the next row of features
+ *     if ($N_features_add(&f, sample, x))       one 16-bit sample at $RATE Hz; 1: x is the next row of features
  *     while ($N_features_end(&f, x))            after the last sample: x is one of the last rows
  *
 $USE * C99 or C++; an int must have 32 bits.

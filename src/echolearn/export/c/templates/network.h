@@ -7,10 +7,10 @@
 $LOSS *
  *     $N_state state;
  *     $N_reset(&state);               before the first frame of every sequence
- *     $N_step(&state, x, out);        x: $FEATURES numbers; out: $OUTPUTS $OUTPUT
+ *     $N_step(&state, x, out);        x: $FRAME; out: $ANSWER
 $MORE *
  * $MEANING
- * C99 or C++; an int must have 32 bits. Do not compile it with -ffast-math.
+$NAMES * C99 or C++; an int must have 32 bits. Do not compile it with -ffast-math.
  */
 #ifndef ECHOLEARN_$N_H
 #define ECHOLEARN_$N_H
