@@ -53,8 +53,8 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
     Parameters
     ----------
     hidden_units : int or "auto", default="auto"
-        The number of units in each of the four sets of units that the network consists of. "auto": 750 for up to 200
-        series of up to 50,000 steps in total, fewer in proportion to more of either, and at least 250.
+        The number of units in each of the four sets of units that the network consists of. "auto": 750 for up to 50
+        series of up to 25,000 steps in total, fewer in proportion to more of either, and at least 250.
     readout : {"softmax", "ridge"}, default="softmax"
         What the outputs of the ridge regression become. "softmax": logits, scaled so that the probabilities of left-out
         series are calibrated. "ridge": values, moved to the nearest point that is a distribution.
@@ -309,8 +309,8 @@ class SeriesRegressor(ValueEstimator, SeriesEstimator):
     Parameters
     ----------
     hidden_units : int or "auto", default="auto"
-        The number of units in each of the four sets of units that the network consists of. "auto": 750 for up to 200
-        series of up to 50,000 steps in total, fewer in proportion to more of either, and at least 250.
+        The number of units in each of the four sets of units that the network consists of. "auto": 750 for up to 50
+        series of up to 25,000 steps in total, fewer in proportion to more of either, and at least 250.
     ridge : float, list of float, or "auto", default="auto"
         The penalty of the readout: a number, numbers to choose from, or "auto" for a path.
     standardize : bool, default=True

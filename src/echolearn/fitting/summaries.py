@@ -37,7 +37,7 @@ NO_DELAY = np.zeros(1, np.int64)  # the delays of units that read the present in
 THRESHOLDS_PER_UNIT = 9
 MAX_FULL_THRESHOLD_UNITS = 750  # in sets of more units, each has fewer thresholds
 MAX_UNITS, MIN_UNITS = 750, 250  # of a set, where hidden_units="auto": as many as possible for small data,
-MAX_STEPS_OF_MOST_UNITS, MAX_SERIES_OF_MOST_UNITS = 50_000, 200  # and fewer in proportion for larger data
+MAX_STEPS_OF_MOST_UNITS, MAX_SERIES_OF_MOST_UNITS = 25_000, 50  # and fewer in proportion for larger data
 SAMPLED_FRAMES = 8192  # of random training sequences, which the units run over before all others
 SCALING_FRAMES = 2048  # of these, evenly spread, that give scales and thresholds
 MAX_CHOOSING_SEQUENCES = 1000  # that choose ridges and shares; the readouts are then fitted to all
