@@ -308,7 +308,7 @@ def calibration(Y: Array, labels: Array, w: Array) -> tuple[Array, Array]:
     others, and labels that are often mistaken for each other.
     """
     factor = temperature(Y, labels, w)
-    some, target, weights = _told(Y, labels, w)
+    some, target, weights = _evidence(Y, labels, w)
     classes = Y.shape[1]
 
     def loss(mixing: Array) -> tuple[float, Array]:
@@ -327,7 +327,7 @@ def calibration(Y: Array, labels: Array, w: Array) -> tuple[Array, Array]:
     return factor * (np.eye(classes) + found[:-classes].reshape(classes, classes)), found[-classes:]
 
 
-def _told(Y: Array, labels: Array, w: Array) -> tuple[Array, Array, Array]:
+def _evidence(Y: Array, labels: Array, w: Array) -> tuple[Array, Array, Array]:
     """Return the outputs that tell something about calibration, their targets (n, n_classes), and what each counts.
 
     The true class has a little less than probability 1, as if one more row belonged to all classes alike: outputs that
@@ -353,7 +353,7 @@ def temperature(Y: Array, labels: Array, w: Array) -> float:
     Its mean makes a clean answer (1 and 0) about as sure with any number of classes.
     """
     usual = np.log(USUAL_FACTOR + np.log(Y.shape[1] - 1))
-    Y, target, w = _told(Y, labels, w)
+    Y, target, w = _evidence(Y, labels, w)
     low, high = np.log(1e-2), np.log(1e3)
 
     def slope(log_factor: float) -> float:
