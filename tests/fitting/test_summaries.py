@@ -118,6 +118,85 @@ def test_probabilities_are_calibrated_and_agree_with_answers():
     assert np.abs(values.predict_proba(X).sum(axis=1) - 1).max() < 1e-12
 
 
+def sessions(count, seed):
+    """Return noise about a level that is the class: ten series follow each other that share an offset, a session."""
+    rng = np.random.default_rng(seed)
+    y, session = np.arange(10 * count) % 2, np.repeat(np.arange(count), 10)
+    offsets, wobbles = rng.standard_normal((2, count))
+    t = np.arange(30)
+    return [
+        (y[i] + offsets[k] + 0.5 * rng.standard_normal(30) + np.sin((0.2 + 0.1 * wobbles[k]) * t))[:, None]
+        for i, k in enumerate(session)
+    ], y
+
+
+def test_series_that_follow_each_other_are_left_out_together(monkeypatch):
+    """Probabilities for new sessions are too sure if the readout has seen other series of the session left out."""
+    found = []
+    for blocks_of in (summaries.blocks_of, lambda labels: list(np.arange(len(labels))[:, None])):
+        monkeypatch.setattr(summaries, "blocks_of", blocks_of)
+        losses, excess = [], []
+        for seed in range(3):
+            X, y = sessions(40, seed + 10)
+            model = SeriesClassifier(**SMALL).fit(*sessions(12, seed))
+            P = model.predict_proba(X)
+            losses.append(-np.log(P[np.arange(400), y]).mean())
+            excess.append(P.max(axis=1).mean() - (P.argmax(axis=1) == y).mean())
+        found.append((np.mean(losses), np.mean(excess)))
+    assert found[0][0] < found[1][0] - 0.02
+    assert abs(found[0][1]) < found[1][1]
+
+
+def test_blocks_have_a_tenth_of_each_class_in_the_given_order():
+    labels = np.r_[np.zeros(20, int), np.ones(5, int), [2, 3], np.zeros(20, int)]
+    blocks = summaries.blocks_of(labels)
+    np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(47))
+    zeros = [places[labels[places] == 0] for places in blocks]
+    np.testing.assert_array_equal(np.concatenate(zeros), np.flatnonzero(labels == 0))
+    assert [len(some) for some in zeros] == [4] * 10
+    assert [int((labels[places] > 0).sum()) for places in blocks] == [1] * 7 + [0] * 3  # classes of few are spread out
+    assert len(summaries.blocks_of(np.arange(2))) == 2
+
+
+def test_one_series_per_class_is_enough_for_readouts():
+    """No error left out tells anything about a class unknown to the readout: small ridges, and equal shares."""
+    X, y = sines(90, 3)
+    order = np.argsort(np.arange(90) % 3, kind="stable")
+    few = order[[0, 30, 60]]
+    model = SeriesClassifier().fit([X[i] for i in few], y[few])
+    np.testing.assert_array_equal(model.network_.view.summary.shares, 0.25)
+    assert model.ridge_ < 1e-4 * 3 * 14 * 750
+    assert model.score(X, y) > 0.5
+    assert model.predict_proba([X[i] for i in few])[model.classes_ == y[few][:, None]].min() > 0.8
+
+
+def test_a_class_with_one_series_does_not_change_what_the_others_choose():
+    X, y = sines(60, 0)
+    model = SeriesClassifier(readout="ridge", **SMALL).fit([*X, np.ones((60, 1))], [*y, "constant"])
+    known = SeriesClassifier(readout="ridge", **SMALL).fit(X, y)
+    assert 0.2 < model.ridge_ / known.ridge_ < 5
+    assert model.score(*sines(90, 1)) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("series", "steps", "units"),
+    [(20, 10, 750), (50, 500, 750), (25, 2000, 375), (100, 100, 375), (1000, 10, 250), (5, 10**6, 250)],
+)
+def test_small_data_have_more_units(series, steps, units):
+    assert summaries.units_for(np.full(series, steps)) == units
+
+
+def test_the_number_of_units_follows_the_data(tmp_path):
+    model = SeriesClassifier().fit(SINES, RHYTHMS)
+    assert model.network_.reservoir.N == 4 * 625  # of 60 series
+    model.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    assert again.hidden_units == "auto"
+    np.testing.assert_array_equal(again.predict_proba(SINES[:3]), model.predict_proba(SINES[:3]))
+    with pytest.raises(ValueError, match="hidden_units='many'; expected a whole number >= 1, or 'auto'"):
+        SeriesClassifier("many").fit(SINES, RHYTHMS)
+
+
 def test_values_of_sequences():
     rng = np.random.default_rng(0)
     spread = rng.uniform(0.5, 2.0, 120)

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
 import reference as ref
 from echolearn.exceptions import ReadoutWarning
 from echolearn.readout import ridge
 from echolearn.readout.ridge import (
     Columns,
+    calibration,
     choose_ridge,
     degrees_of_freedom,
     gram_eigenvalues,
@@ -233,9 +235,14 @@ def test_rows_left_out_are_those_of_explicit_fits(shape, weighted):
     columns = Columns.of(R, w)
     Z, M = columns.standardize(R), shape[1]
     for mu in (0.01, 1.0, 30.0):
-        fit = solve_dual(Z @ Z.T / M, T, w, [mu / M])
+        blocks = [np.array([0, 3, 4]), np.array([1, 7])]
+        fit = solve_dual(Z @ Z.T / M, T, w, [mu / M], counted=np.ones(len(T)), blocks=blocks)
         expected = ref.left_out(Z, T, w, mu)
         np.testing.assert_allclose(fit.outputs, expected, atol=1e-9)
+        others = [np.array([i]) for i in range(len(T)) if i not in (0, 1, 3, 4, 7)]
+        in_blocks = ref.left_out(Z, T, w, mu, blocks + others)
+        assert np.abs(in_blocks - expected).max() > 1e-3
+        np.testing.assert_allclose(fit.block_outputs, in_blocks, atol=1e-9)
         assert fit.error == pytest.approx(w @ ((T - expected) ** 2).sum(axis=1) / w.sum())
         V, b = ref.ridge_fit(Z, T, w, mu)
         U = columns.unfold(Z.T @ fit.C / M, fit.mean)
@@ -247,10 +254,23 @@ def test_the_penalty_with_the_smallest_error_is_chosen():
     T = Z[:, :1] + 2 * rng_leave_one_out.standard_normal((40, 1))
     w, ridges = np.ones(40), [1e-3, 0.1, 1.0, 10.0, 1e4]
     Z -= Z.mean(axis=0)
-    errors = [solve_dual(Z @ Z.T / 60, T, w, [ridge]).error for ridge in ridges]
-    chosen = solve_dual(Z @ Z.T / 60, T, w, ridges)
+    errors = [solve_dual(Z @ Z.T / 60, T, w, [ridge], counted=w).error for ridge in ridges]
+    chosen = solve_dual(Z @ Z.T / 60, T, w, ridges, counted=w)
     assert chosen.ridge == ridges[int(np.argmin(errors))]
     assert 0 < np.argmin(errors) < 4  # neither end of the path
+
+
+def test_rows_that_do_not_count_do_not_choose_the_penalty():
+    """They are fitted to; if none counts, the penalty is the first."""
+    rng = np.random.default_rng(0)
+    Z, w, ridges = rng.standard_normal((40, 60)), np.ones(40), [1e-3, 0.1, 1.0, 10.0, 1e4]
+    Z -= Z.mean(axis=0)
+    T = np.where(np.arange(40)[:, None] < 20, 3 * Z[:, :1], 2 * rng.standard_normal((40, 1)))
+    every, some = (solve_dual(Z @ Z.T / 60, T, w, ridges, counted=c) for c in (w, np.arange(40) < 20))
+    errors = [((T - ref.left_out(Z, T, w, 60 * ridge))[:20] ** 2).sum() / 40 for ridge in ridges]
+    assert some.ridge == ridges[int(np.argmin(errors))] != every.ridge
+    assert some.error == pytest.approx(min(errors))
+    assert solve_dual(Z @ Z.T / 60, T, w, ridges, counted=0 * w).ridge == 1e-3
 
 
 def test_constant_columns_do_not_count():
@@ -296,6 +316,67 @@ def test_the_temperature_without_evidence_is_the_usual_one():
     assert temperature(Y, np.arange(18), np.ones(18)) == pytest.approx(4 + np.log(17))
     pairs = np.r_[np.arange(16), 16, 16]
     assert temperature(Y, pairs, np.ones(18)) != pytest.approx(4 + np.log(17))
+
+
+def confused(count, seed):
+    """Return outputs of three classes, of which the second is answered too rarely, and labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=count)
+    Y = np.array([[0.8, 0.2, 0], [0.4, 0.2, 0.4], [0, 0.2, 0.8]])[labels]
+    return Y + 0.1 * rng.standard_normal(Y.shape), labels
+
+
+def test_calibration_has_the_smallest_cross_entropy_beside_its_penalty():
+    """No change in any direction is better; the loss is written down here once more."""
+    Y, labels = confused(60, 0)
+    rng = np.random.default_rng(1)
+    w = rng.uniform(0.5, 2.0, 60)
+    factor = temperature(Y, labels, w)
+
+    def loss(A, b):
+        logits = Y @ A + b
+        target = np.full((60, 3), 1 / 3 / 61)
+        target[np.arange(60), labels] += 60 / 61
+        entropy = -(w / w.mean() * (target * special.log_softmax(logits, axis=1)).sum(axis=1)).sum()
+        return entropy + 10 / 2 * ((A / factor - np.eye(3)) ** 2).sum() + 1 / 2 * (b**2).sum()
+
+    A, b = calibration(Y, labels, w)
+    for _ in range(20):
+        dA, db = factor * 0.01 * rng.standard_normal((3, 3)), 0.01 * rng.standard_normal(3)
+        assert loss(A, b) < min(loss(A + dA, b + db), loss(A - dA, b - db))
+
+
+def test_a_class_between_two_others_is_answered():
+    """One factor for all outputs never answers it."""
+    Y, labels = confused(60, 0)
+    Y_new, new = confused(500, 1)
+    A, b = calibration(Y, labels, np.ones(60))
+    assert (Y_new.argmax(axis=1) == new).mean() < 0.75
+    assert ((Y_new @ A + b).argmax(axis=1) == new).mean() > 0.9
+
+
+@pytest.mark.parametrize(("penalty", "noise"), [(1e-3, 1.0), (1e6, 0.1)], ids=["no penalty", "one factor"])
+def test_other_penalties_are_worse_on_new_outputs(penalty, noise, monkeypatch):
+    def log_loss():
+        found = []
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            (Y, labels), (Y_new, new) = confused(30, seed), confused(500, seed + 100)
+            Y, Y_new = Y + noise * rng.standard_normal(Y.shape), Y_new + noise * rng.standard_normal(Y_new.shape)
+            A, b = calibration(Y, labels, np.ones(30))
+            found.append(-special.log_softmax(Y_new @ A + b, axis=1)[np.arange(500), new].mean())
+        return np.mean(found)
+
+    own = log_loss()
+    monkeypatch.setattr(ridge, "MIXING_RIDGE", penalty)
+    monkeypatch.setattr(ridge, "BIAS_RIDGE", penalty)
+    assert log_loss() > own
+
+
+def test_calibration_without_evidence_is_the_usual_factor():
+    A, b = calibration(rng_leave_one_out.standard_normal((18, 18)), np.arange(18), np.ones(18))
+    np.testing.assert_array_equal(A, temperature(np.eye(18), np.arange(18), np.ones(18)) * np.eye(18))
+    np.testing.assert_array_equal(b, 0)
 
 
 def test_outputs_that_are_all_right_are_not_infinitely_sure():

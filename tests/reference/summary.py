@@ -37,14 +37,14 @@ def ridge_fit(Z, T, w, ridge):
     return solution[:-1], solution[-1]
 
 
-def left_out(Z, T, w, ridge):
-    """Return what each row is given by a fit to all others."""
-    outputs = []
-    for i in range(len(Z)):
-        others = np.arange(len(Z)) != i
+def left_out(Z, T, w, ridge, blocks=None):
+    """Return what each row is given by a fit to all others, or to all other blocks of rows."""
+    outputs = np.empty(T.shape)
+    for places in np.arange(len(Z))[:, None] if blocks is None else blocks:
+        others = ~np.isin(np.arange(len(Z)), places)
         V, b = ridge_fit(Z[others], T[others], w[others], ridge)
-        outputs.append(Z[i] @ V + b)
-    return np.array(outputs)
+        outputs[places] = Z[places] @ V + b
+    return outputs
 
 
 def mean_of_readouts(rows, T, w, ridge):

@@ -95,6 +95,7 @@ def test_an_index_of_numbers_that_is_not_in_order_is_said_but_not_sorted():
         (lambda: pd.DataFrame({"a": [pd.Series([1.0, 2.0])], "b": [pd.Series([1.0])]}), "row 0 of X holds series"),
         (lambda: [PANEL, PANEL], r"X\[0\] is a table whose index or columns name sequences"),
         (lambda: pd.DataFrame({"a": ["x", "y"]}), "holds text such as 'x'"),
+        (lambda: pd.DataFrame({"a": [np.str_("x"), np.str_("y")]}, dtype=object), "holds text such as 'x'"),
         (lambda: pd.DataFrame({"a": [1.0, None]}), "NaN"),
         (lambda: pd.DataFrame(), "not an array of shape|0 sample"),
     ],

@@ -91,11 +91,11 @@ def test_early_probabilities_are_about_as_sure_as_they_are_right(early, steps):
 
 
 def test_one_factor_for_all_lengths_would_be_worse(monkeypatch):
-    """The factor from outputs to logits is fitted for each length; that of whole series is too large or too small."""
-    truth, factors, temperature = Y_NEW[:, None] == MODEL.classes_, [], summaries.temperature
-    monkeypatch.setattr(summaries, "temperature", lambda *given: factors.append(temperature(*given)) or factors[-1])
+    """Outputs are calibrated for each length; the factor of whole series is too large or too small."""
+    truth, found, calibration = Y_NEW[:, None] == MODEL.classes_, [], summaries.calibration
+    monkeypatch.setattr(summaries, "calibration", lambda *given: found.append(calibration(*given)) or found[-1])
     own = MODEL.stream(training=(X, Y))
-    monkeypatch.setattr(summaries, "temperature", lambda *given: factors[-1])
+    monkeypatch.setattr(summaries, "calibration", lambda *given: found[-1])
     same = MODEL.stream(training=(X, Y))
     losses = [-np.log(answers(stream, X_NEW, 4)[truth]).mean() for stream in (own, same)]
     assert losses[0] < losses[1] - 0.02

@@ -53,7 +53,7 @@ def test_estimators_of_series_search_what_they_have():
     for kind in (SeriesClassifier, SeriesRegressor):
         assert checked_space(kind(), None) == SERIES_SPACE
         assert SERIES_SPACE.keys() <= kind().get_params().keys()
-        assert initial_values(kind(), SERIES_SPACE) == {"hidden_units": 250, "standardize": 0}
+        assert initial_values(kind(), SERIES_SPACE) == {"hidden_units": 0, "standardize": 0}
     with pytest.raises(ValueError, match="leak"):
         checked_space(SeriesClassifier(), {"leak": (0.1, 1.0)})
 

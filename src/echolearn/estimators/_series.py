@@ -52,8 +52,9 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
 
     Parameters
     ----------
-    hidden_units : int, default=250
-        The number of units in each of the four sets of units that the network consists of.
+    hidden_units : int or "auto", default="auto"
+        The number of units in each of the four sets of units that the network consists of. "auto": 750 for up to 50
+        series of up to 25,000 steps in total, fewer in proportion to more of either, and at least 250.
     readout : {"softmax", "ridge"}, default="softmax"
         What the outputs of the ridge regression become. "softmax": logits, scaled so that the probabilities of left-out
         series are calibrated. "ridge": values, moved to the nearest point that is a distribution.
@@ -120,7 +121,7 @@ class SeriesClassifier(LabelEstimator, SeriesEstimator):
 
     def __init__(
         self,
-        hidden_units: int = 250,
+        hidden_units: int | str = "auto",
         *,
         readout: str = "softmax",
         ridge: str | ArrayLike = "auto",
@@ -307,8 +308,9 @@ class SeriesRegressor(ValueEstimator, SeriesEstimator):
 
     Parameters
     ----------
-    hidden_units : int, default=250
-        The number of units in each of the four sets of units that the network consists of.
+    hidden_units : int or "auto", default="auto"
+        The number of units in each of the four sets of units that the network consists of. "auto": 750 for up to 50
+        series of up to 25,000 steps in total, fewer in proportion to more of either, and at least 250.
     ridge : float, list of float, or "auto", default="auto"
         The penalty of the readout: a number, numbers to choose from, or "auto" for a path.
     standardize : bool, default=True
@@ -365,7 +367,7 @@ class SeriesRegressor(ValueEstimator, SeriesEstimator):
 
     def __init__(
         self,
-        hidden_units: int = 250,
+        hidden_units: int | str = "auto",
         *,
         ridge: str | ArrayLike = "auto",
         standardize: bool = True,

@@ -131,7 +131,13 @@ RULES: dict[str, Rule] = {
         expected="0 (silent), 1 (one line per epoch) or 2 (one line per epoch, none rewritten)",
     ),
 }
-SERIES_RULES = {**RULES, "washout": whole_number(0)}  # of estimators of whole series
+SERIES_RULES = {  # of estimators of whole series
+    **RULES,
+    "washout": whole_number(0),
+    "hidden_units": any_of(
+        one_of("auto"), whole_number(1), expected="a whole number >= 1, or 'auto' (by the amount of data)"
+    ),
+}
 DEEP_RULES: dict[str, Rule] = {
     **RULES,
     "units": Rule(

@@ -21,7 +21,7 @@ from echolearn.display.progress import show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.parameters import Parameters
 from echolearn.readout.network import Network, Readout
-from echolearn.readout.ridge import Columns, LeftOut, solve_dual, temperature
+from echolearn.readout.ridge import Columns, LeftOut, calibration, has_others, solve_dual
 from echolearn.readout.summary import Summary, both, delayed, differences, rows_of, thresholds_of
 from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
@@ -35,10 +35,13 @@ from echolearn.validation import Array
 
 NO_DELAY = np.zeros(1, np.int64)  # the delays of units that read the present input only
 THRESHOLDS_PER_UNIT = 9
-MAX_FULL_THRESHOLD_UNITS = 500  # in sets of more units, each has fewer thresholds
+MAX_FULL_THRESHOLD_UNITS = 750  # in sets of more units, each has fewer thresholds
+MAX_UNITS, MIN_UNITS = 750, 250  # of a set, where hidden_units="auto": as many as possible for small data,
+MAX_STEPS_OF_MOST_UNITS, MAX_SERIES_OF_MOST_UNITS = 25_000, 50  # and fewer in proportion for larger data
 SAMPLED_FRAMES = 8192  # of random training sequences, which the units run over before all others
 SCALING_FRAMES = 2048  # of these, evenly spread, that give scales and thresholds
 MAX_CHOOSING_SEQUENCES = 1000  # that choose ridges and shares; the readouts are then fitted to all
+BLOCKS = 10  # of sequences that follow each other, each left out as a whole where probabilities are calibrated
 MAX_ROWS_PER_SUM = 512  # sequences whose rows exist at once while sums are added
 # To choose from, in units of the number of sequences times the number of columns. Smaller ones hardly change the errors
 # of sequences left out, but carry rounding errors of states into the outputs
@@ -61,10 +64,24 @@ class Detectors:
 
 
 @dataclass(frozen=True, eq=False)
+class Choosing:
+    """The sequences that choose ridges and shares, and calibrate probabilities: their places `which` (n,).
+
+    counted (n,): whether its errors count when a sequence is left out; those of the only one of its class do not, since
+    nobody else has seen that class. blocks: places among `which` of sequences that are left out together.
+    """
+
+    which: Array
+    counted: Array
+    blocks: Sequence[Array]
+
+
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """The readouts of sets of units as one: U (M + 1, n_out), with the error, share and ridge of each set.
 
-    outputs (n, n_out): what each series that chose is given by the readouts of all others.
+    outputs (n, n_out): what each series that chose is given by the readouts of all others; where outputs are logits, by
+    those of all other blocks of series.
     """
 
     U: Array
@@ -95,13 +112,23 @@ def fit_summary(everything: Dataset, params: Parameters) -> Network:
     data, w, choosing = _known(everything, rng_sample)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         few = data.subset(choosing)
-        sets = draw_units(few, _sample(few, rng_sample), params["hidden_units"], rng_units)
+        N = units_for(data.lengths) if params["hidden_units"] == "auto" else params["hidden_units"]
+        sets = draw_units(few, _sample(few, rng_sample), N, rng_units)
         fitted = _fit_readouts(sets, data, w, choosing, params)
     reservoir, summary = _joined(sets, fitted.shares)
     errors = ", ".join(f"{error:.4f}" for error in fitted.errors)
     show_if_verbose(params["verbose"], f"{summary}; leave-one-out errors {errors}")
     view = ReadoutView(params["washout"], False, summary=summary)
     return Network(reservoir, Readout(fitted.U, _softmax(data, params), float(fitted.shares @ fitted.ridges)), view)
+
+
+def units_for(lengths: Array) -> int:
+    """Return how many units a set has for series of these lengths, if nobody says it.
+
+    Answers depend less on the seed with more units, most of all where series are few; there they cost little time.
+    """
+    few = min(MAX_STEPS_OF_MOST_UNITS / lengths.sum(), MAX_SERIES_OF_MOST_UNITS / len(lengths))
+    return max(MIN_UNITS, min(MAX_UNITS, int(MAX_UNITS * few)))
 
 
 def fit_prefixes(network: Network, everything: Dataset, params: Parameters) -> Prefixes:
@@ -131,29 +158,50 @@ def _softmax(data: Dataset, params: Parameters) -> bool:
 
 def _fit_readouts(sets: Sequence[Detectors], data: Dataset, w: Array, choosing: Array, params: Parameters) -> Fitted:
     """Fit the readout of each set of units, and average them."""
-    solved = [_solve(one, data, w, choosing, params) for one in sets]
-    fits, readouts, ridges = zip(*solved, strict=True)
-    outputs = np.stack([fit.outputs for fit in fits])
-    shares = shares_of(outputs - _targets(data)[choosing], w[choosing])
-    U, outputs = _averaged(readouts, shares, sets[0].summary.statistics), np.einsum("k,kno->no", shares, outputs)
-    if _softmax(data, params):
-        factor = temperature(outputs, np.array([int(data.y[i]) for i in choosing]), w[choosing])
-        U, outputs = U * factor, outputs * factor
+    softmax, few_w = _softmax(data, params), w[choosing]
+    labels = None if data.classes is None else np.array([int(data.y[i]) for i in choosing])
+    counted = np.ones(len(choosing), bool) if labels is None else has_others(labels)
+    chosen = Choosing(choosing, counted, blocks_of(labels) if softmax and labels is not None else ())
+    fits, readouts, ridges = zip(*(_solve(one, data, w, chosen, params) for one in sets), strict=True)
+    shares = shares_of(np.stack([fit.outputs for fit in fits]) - _targets(data)[choosing], few_w * counted)
+    outputs = np.einsum("k,kno->no", shares, np.stack([fit.block_outputs for fit in fits]))
+    U = _averaged(readouts, shares, sets[0].summary.statistics)
+    if softmax and labels is not None:
+        A, b = calibration(outputs, labels, few_w)
+        U, outputs = U @ A, outputs @ A + b
+        U[-1] += b
     return Fitted(U, [fit.error for fit in fits], shares, ridges, outputs)
 
 
+def blocks_of(labels: Array) -> list[Array]:
+    """Return the places of series that are left out together: of each class, a tenth that follow each other.
+
+    Series of one person, machine or session resemble each other, and often follow each other. Where only one is left
+    out, the readout has seen its like, and its answers look more certain than those for a new person are.
+    """
+    block, first = np.empty(len(labels), int), 0
+    for label in np.unique(labels):
+        places = np.flatnonzero(labels == label)
+        count = min(BLOCKS, len(places))
+        block[places] = (first + np.arange(len(places)) * count // len(places)) % BLOCKS
+        first += count
+    return [np.flatnonzero(block == k) for k in np.unique(block)]
+
+
 def _solve(
-    one: Detectors, data: Dataset, w: Array, choosing: Array, params: Parameters
+    one: Detectors, data: Dataset, w: Array, chosen: Choosing, params: Parameters
 ) -> tuple[LeftOut, Array, float]:
     """Return the fit of a set of units to the sequences that choose, its readout (M + 1, n_out), and its ridge."""
+    choosing = chosen.which
     T, few_w = _targets(data), w[choosing]
     at_once = len(w) <= one.summary.statistics * one.reservoir.N  # products of rows are smaller than those of columns
     rows = one.rows(data if at_once else data.subset(choosing), params["washout"])
     few = choosing if len(choosing) < len(rows) else slice(None)
     columns = Columns.of(rows[few], few_w)
     Z = columns.standardize(rows)
-    some = Z[few]
-    fit = solve_dual(some @ some.T / columns.count, T[choosing], few_w, _ridges(params["ridge"], columns.count, few_w))
+    some, ridges = Z[few], _ridges(params["ridge"], columns.count, few_w)
+    K = some @ some.T / columns.count
+    fit = solve_dual(K, T[choosing], few_w, ridges, counted=chosen.counted, blocks=chosen.blocks)
     ridge = fit.ridge * columns.count
     if len(choosing) == len(w):
         U = columns.unfold(Z.T @ fit.C / columns.count, fit.mean)

@@ -201,9 +201,12 @@ def _known_lengths(facts: Facts) -> dict[str, int]:
 
 def _lengths(W: Entry, settings: Facts, facts: Facts) -> dict[str, int]:
     """Return the lengths that the settings of a network of one layer announce."""
-    announced = {"hidden_units": settings["hidden_units"], "direct": settings.get("direct", False)}
+    N, units = W.shape[-1], settings["hidden_units"]
+    if units == "auto" and facts["estimator"] in SERIES:
+        units = N // len(SETS_OF_UNITS)
+    announced = {"hidden_units": units, "direct": settings.get("direct", False)}
     check_each(announced, {"hidden_units": whole_number(1), "direct": BOOLEAN})
-    units, n_in, N = announced["hidden_units"], as_count(facts["features"]), W.shape[-1]
+    n_in = as_count(facts["features"])
     return {
         "hidden_units": units,
         "hidden_units + 1": units + 1,

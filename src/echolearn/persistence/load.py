@@ -161,7 +161,8 @@ def _series_network(tensors: dict[str, Array], facts: Facts, settings: Parameter
     if not len(delays) or delays[0] < 0 or (np.diff(delays) <= 0).any():
         raise ValueError("the delays are not in ascending order from 0 on")
     reservoir = _reservoir(tensors, W_rec, "tanh")
-    if len(SETS_OF_UNITS) * settings["hidden_units"] != reservoir.N:
+    units, left = divmod(reservoir.N, len(SETS_OF_UNITS))
+    if left or settings["hidden_units"] not in ("auto", units):
         raise ValueError(f"W has {reservoir.N} units, but hidden_units={settings['hidden_units']}")
     view = ReadoutView(settings["washout"], False, summary=Summary(**{name: tensors[name] for name in SUMMARY}))
     return Network(reservoir, _readout(tensors, facts, settings.get("readout", "ridge")), view)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import LinAlgError, blas, lapack
+from scipy.optimize import minimize
 
 from echolearn.exceptions import ReadoutWarning
 from echolearn.execution.threads import map_in_order
@@ -20,6 +21,9 @@ ROUNDING_SHARE = 1e-6  # a column whose deviation is this share of its largest v
 MIN_COLUMN_DEVIATION = 0.02  # by which statistics of states between -1 and 1 are divided at least
 USUAL_FACTOR = 4.0  # from outputs to logits of two classes, where no data say otherwise
 LOG_FACTOR_DEVIATION = 0.5  # how far its logarithm is from the usual one before it has seen data
+MIXING_RIDGE = 10.0  # on squares of what outputs add to logits of other classes, in units of the factor
+BIAS_RIDGE = 1.0  # on squares of what is added to logits of each class
+MAX_CALIBRATION_STEPS = 100
 MAX_LAPACK_ROWS = 512  # at most so many rows are factored by LAPACK at once
 MAX_ROWS_PER_TILE = 1024  # at most so many rows and columns of a factor are one task
 
@@ -250,19 +254,26 @@ class LeftOut:
     """A ridge regression in its dual form.
 
     ridge: the penalty chosen, of the readout of standardised columns. error: the weighted mean squared error of rows
-    left out. outputs (n, n_out): what each row is given by the readout of all others. C (n, n_out) and mean (n_out,):
-    the solution, for `readout`.
+    left out. outputs (n, n_out): what each row is given by the readout of all others; block_outputs: by that of all
+    other blocks of rows. C (n, n_out) and mean (n_out,): the solution, for `readout`.
     """
 
     ridge: float
     error: float
     outputs: Array
+    block_outputs: Array
     C: Array
     mean: Array
 
 
-def solve_dual(K: Array, T: Array, w: Array, ridges: Sequence[float]) -> LeftOut:
-    """Return the ridge regression with the smallest leave-one-out error; K (n, n): inner products; w (n,): > 0."""
+def solve_dual(
+    K: Array, T: Array, w: Array, ridges: Sequence[float], *, counted: Array, blocks: Sequence[Array] = ()
+) -> LeftOut:
+    """Return the ridge regression with the smallest leave-one-out error; K (n, n): inner products; w (n,): > 0.
+
+    counted (n,): whether the error of a row counts in the choice; if none does, it is the first ridge. blocks: the
+    places of rows that are left out together in `block_outputs`; rows in none are left out one by one.
+    """
     root = np.sqrt(w)
     mean = w @ T / w.sum()
     values, Q = np.linalg.eigh(root[:, None] * K * root)
@@ -275,27 +286,74 @@ def solve_dual(K: Array, T: Array, w: Array, ridges: Sequence[float]) -> LeftOut
         C = Q @ (shrunk[:, None] * rotated)
         diagonal = np.maximum(diagonal - w / w.sum() / ridge, np.finfo(float).tiny)
         residuals = C / diagonal[:, None] / root[:, None]
-        error = float(w @ (residuals**2).sum(axis=1) / w.sum())
+        error = float(w @ (counted * (residuals**2).sum(axis=1)) / w.sum())
         if best is None or error < best.error:
-            best = LeftOut(float(ridge), error, T - residuals, root[:, None] * C, mean)
+            best = LeftOut(float(ridge), error, T - residuals, T - residuals, root[:, None] * C, mean)
     assert best is not None
-    return best
+    left_out = best.outputs.copy()
+    for places in blocks:
+        some, share = Q[places], root[places] / np.sqrt(w.sum())
+        inverse = (some / (values + best.ridge)) @ some.T - np.outer(share, share) / best.ridge
+        inverse[np.diag_indices_from(inverse)] += 1e-12 * inverse.trace() / len(places) + np.finfo(float).tiny
+        C = best.C[places] / root[places, None]
+        left_out[places] = T[places] - np.linalg.solve(inverse, C) / root[places, None]
+    return replace(best, block_outputs=left_out)
+
+
+def calibration(Y: Array, labels: Array, w: Array) -> tuple[Array, Array]:
+    """Return A (n_classes, n_classes) and b (n_classes,): Y A + b are logits of outputs Y of rows left out.
+
+    A = a (I + D), where a is the factor of `temperature`. D and b have the smallest cross entropy beside a penalty on
+    their squares: they even out classes that a regression on 0 and 1 answers too rarely, such as a class between two
+    others, and labels that are often mistaken for each other.
+    """
+    factor = temperature(Y, labels, w)
+    some, target, weights = _evidence(Y, labels, w)
+    classes = Y.shape[1]
+
+    def loss(mixing: Array) -> tuple[float, Array]:
+        D, b = mixing[:-classes].reshape(classes, classes), mixing[-classes:]
+        logits = factor * (some + some @ D) + b
+        logits -= logits.max(axis=1, keepdims=True)
+        logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        dE_dY = weights[:, None] * (np.exp(logs) - target)
+        E = -float(weights @ (target * logs).sum(axis=1))
+        E += (MIXING_RIDGE * float((D**2).sum()) + BIAS_RIDGE * float((b**2).sum())) / 2
+        dE_dD, dE_db = factor * some.T @ dE_dY + MIXING_RIDGE * D, dE_dY.sum(axis=0) + BIAS_RIDGE * b
+        return E, np.concatenate([dE_dD.ravel(), dE_db])
+
+    start = np.zeros(classes * (classes + 1))
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": MAX_CALIBRATION_STEPS}).x
+    return factor * (np.eye(classes) + found[:-classes].reshape(classes, classes)), found[-classes:]
+
+
+def _evidence(Y: Array, labels: Array, w: Array) -> tuple[Array, Array, Array]:
+    """Return the outputs that tell something about calibration, their targets (n, n_classes), and what each counts.
+
+    The true class has a little less than probability 1, as if one more row belonged to all classes alike: outputs that
+    are all right must not become infinitely sure. The only row of its class tells nothing: nobody has seen that class
+    when it is left out.
+    """
+    n, classes = Y.shape
+    target = np.full(Y.shape, 1 / classes / (n + 1))
+    target[np.arange(n), labels] += n / (n + 1)
+    known = has_others(labels)
+    return Y[known], target[known], w[known] / w.mean()
+
+
+def has_others(labels: Array) -> Array:
+    """Return whether each row is not the only one of its class (n,)."""
+    return np.asarray(np.bincount(labels)[labels] > 1)
 
 
 def temperature(Y: Array, labels: Array, w: Array) -> float:
     """Return the factor by which outputs Y (n, n_classes) of rows left out become logits.
 
     It has the smallest cross entropy beside a normal distribution of its logarithm: outputs of a few rows say little.
-    Its mean makes a clean answer (1 and 0) about as sure with any number of classes. The true class has a little less
-    than probability 1, as if one more row belonged to all classes alike: outputs that are all right must not become
-    infinitely sure. The only row of its class tells nothing: nobody has seen that class when it is left out.
+    Its mean makes a clean answer (1 and 0) about as sure with any number of classes.
     """
-    n, classes = Y.shape
-    target = np.full(Y.shape, 1 / classes / (n + 1))
-    target[np.arange(n), labels] += n / (n + 1)
-    known = np.bincount(labels, minlength=classes)[labels] > 1
-    Y, target, w = Y[known], target[known], w[known] / w.mean()
-    usual = np.log(USUAL_FACTOR + np.log(classes - 1))
+    usual = np.log(USUAL_FACTOR + np.log(Y.shape[1] - 1))
+    Y, target, w = _evidence(Y, labels, w)
     low, high = np.log(1e-2), np.log(1e3)
 
     def slope(log_factor: float) -> float:

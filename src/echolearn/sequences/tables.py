@@ -368,7 +368,7 @@ def _names_of_sequences(name: object, times: list[object], values: Array) -> str
             f"X.groupby({name!r}).cumcount()]) if rows are in order"
         )
     return (
-        f"the column {name!r} of X holds text, {values.flat[0]!r:.40} and others, each in consecutive rows: it "
+        f"the column {name!r} of X holds text, {str(values.flat[0])!r:.40} and others, each in consecutive rows: it "
         f"looks like the names of sequences, not like a feature. Pass {how}."
     )
 
@@ -376,7 +376,7 @@ def _names_of_sequences(name: object, times: list[object], values: Array) -> str
 def _text(name: object, values: Array, append: str) -> str:
     """Return the refusal of a column of text: of dates that were not parsed, or of anything else."""
     first = next(entry for entry in values.flat if isinstance(entry, (str, bytes)) and not _is_number(entry))
-    given = f"the column {name!r} of X holds text such as {first!r:.40}; features are numbers."
+    given = f"the column {name!r} of X holds text such as {str(first)!r:.40}; features are numbers."
     try:
         datetime.datetime.fromisoformat(str(first))
     except ValueError:

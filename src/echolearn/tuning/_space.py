@@ -25,7 +25,8 @@ FIXED_WEIGHTS_SPACE: dict[str, Options] = {
     "leak": [(0.03, 0.9), (0.1, 1.0), (0.3, 1.0), 1.0],
 }
 LEARNED_WEIGHTS_SPACE: dict[str, Options] = {**FIXED_WEIGHTS_SPACE, "learning__step_size": (0.001, 0.03)}
-SERIES_SPACE: dict[str, Options] = {"hidden_units": (10, 1000), "standardize": [True, False]}
+SERIES_UNITS: list[object] = ["auto", 10, 30, 100, 300, 1000]
+SERIES_SPACE: dict[str, Options] = {"hidden_units": SERIES_UNITS, "standardize": [True, False]}
 DEEP_SPACE: dict[str, Options] = {
     "layers": (2, 8),
     "dropout": [None, 0.0, 0.1, 0.2, 0.3],
@@ -54,7 +55,8 @@ def checked_space(estimator: BaseEstimator, space: Space | None) -> dict[str, Op
     known, prefix = estimator.get_params(), pipeline_prefix(estimator)
     if space is None:
         if answers_per_series(estimator):
-            space = SERIES_SPACE
+            own = known[f"{prefix}hidden_units"]
+            space = SERIES_SPACE | {"hidden_units": list(dict.fromkeys([own, *SERIES_UNITS]))}
         elif isinstance(_last_step(estimator), (DeepESNClassifier, DeepESNRegressor)):
             space = DEEP_SPACE
         else:
