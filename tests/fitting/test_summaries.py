@@ -7,6 +7,7 @@ from sklearn.model_selection import cross_val_score
 
 import reference as ref
 from echolearn import SeriesClassifier, SeriesRegressor, load
+from echolearn.exceptions import PoorFitWarning
 from echolearn.fitting import summaries
 from echolearn.modelfile.schema import SETS_OF_UNITS
 from echolearn.readout import summary as readout_summary
@@ -195,6 +196,17 @@ def test_the_number_of_units_follows_the_data(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(SINES[:3]), model.predict_proba(SINES[:3]))
     with pytest.raises(ValueError, match="hidden_units='many'; expected a whole number >= 1, or 'auto'"):
         SeriesClassifier("many").fit(SINES, RHYTHMS)
+
+
+@pytest.mark.parametrize("kind", [SeriesClassifier, SeriesRegressor])
+def test_a_fit_that_says_nothing_about_series_left_out_warns(kind):
+    """Series of the fit are answered without an error; only those left out show that there is nothing to learn."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 30, 1)), rng.permutation(60) % 2
+    with pytest.warns(PoorFitWarning, match="left-out") as caught:
+        poor = kind(**SMALL, ridge=1e-3).fit(X, y)
+    assert [str(one.message).count("series by series; then try ridge='auto', or more series") for one in caught] == [1]
+    assert np.array_equal(np.round(poor.predict(X)), y)
 
 
 def test_values_of_sequences():

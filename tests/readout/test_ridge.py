@@ -249,6 +249,18 @@ def test_rows_left_out_are_those_of_explicit_fits(shape, weighted):
         np.testing.assert_allclose(R @ U[:-1] + U[-1], Z @ V + b, atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_left_out_with_a_tiny_penalty(seed):
+    """The constant has the eigenvalue 0 up to rounding errors, which a tiny penalty does not hide."""
+    rng = np.random.default_rng(seed)
+    R, T, w = np.repeat(rng.standard_normal((60, 100)), 2, axis=1), rng.standard_normal((60, 2)), np.ones(60)
+    Z = Columns.of(R, w).standardize(R)
+    fit = solve_dual(Z @ Z.T / 200, T, w, [1e-12 * 60], counted=w, blocks=[np.array([0, 3])])
+    expected = ref.left_out(Z, T, w, 1e-3, [np.array([i]) for i in range(60)])  # as good as no penalty
+    np.testing.assert_allclose(fit.outputs, expected, atol=1e-3)
+    np.testing.assert_allclose(fit.block_outputs[1], expected[1], atol=1e-3)
+
+
 def test_the_penalty_with_the_smallest_error_is_chosen():
     Z = rng_leave_one_out.standard_normal((40, 60))
     T = Z[:, :1] + 2 * rng_leave_one_out.standard_normal((40, 1))

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL, active_executor
-from echolearn.fitting.advice.after import warn_of_outcome
+from echolearn.fitting.advice.after import Examination, warn_of_outcome
 from echolearn.fitting.codecs import LabelSetCodec, TargetCodec
 from echolearn.fitting.data import (
     FitData,
@@ -125,7 +125,10 @@ def fit_series(estimator: BaseEstimator, data: FitData, codec: TargetCodec, weig
         raise ValueError(f"{type(estimator).__name__} is fitted in this process, not on a cluster: leave it out.")
     params = flat_settings(estimator)
     inputs, train = encoded(data, codec, weighing, params)
-    model = fitted_model(estimator, data, codec, inputs, network=fit_summary(train, params))
+    network, left_out = fit_summary(train, params)
+    cures = "more series" if isinstance(params["ridge"], str) else "ridge='auto', or more series"
+    warn_of_outcome(Examination(left_out, data="left-out", cures=cures), codec)
+    model = fitted_model(estimator, data, codec, inputs, network=network)
     return replace(model, codec=calibrated(codec, model, data)) if isinstance(codec, LabelSetCodec) else model
 
 

@@ -19,6 +19,7 @@ from scipy.optimize import nnls
 
 from echolearn.display.progress import show_if_verbose
 from echolearn.execution.blas import one_blas_thread
+from echolearn.fitting.advice.baselines import Outcome
 from echolearn.fitting.parameters import Parameters
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import Columns, LeftOut, calibration, has_others, solve_dual
@@ -106,8 +107,11 @@ class Prefixes:
     w: Array
 
 
-def fit_summary(everything: Dataset, params: Parameters) -> Network:
-    """Fit a network to one target per sequence. params: those of a `SeriesClassifier` or `SeriesRegressor`."""
+def fit_summary(everything: Dataset, params: Parameters) -> tuple[Network, Outcome]:
+    """Fit a network to one target per sequence; return it with the outcome on sequences left out.
+
+    params: those of a `SeriesClassifier` or `SeriesRegressor`.
+    """
     rng_units, rng_sample = np.random.default_rng(params["random_state"]).spawn(2)
     data, w, choosing = _known(everything, rng_sample)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
@@ -119,7 +123,14 @@ def fit_summary(everything: Dataset, params: Parameters) -> Network:
     errors = ", ".join(f"{error:.4f}" for error in fitted.errors)
     show_if_verbose(params["verbose"], f"{summary}; leave-one-out errors {errors}")
     view = ReadoutView(params["washout"], False, summary=summary)
-    return Network(reservoir, Readout(fitted.U, _softmax(data, params), float(fitted.shares @ fitted.ridges)), view)
+    readout = Readout(fitted.U, _softmax(data, params), float(fitted.shares @ fitted.ridges))
+    return Network(reservoir, readout, view), left_out(few, w[choosing], fitted.outputs)
+
+
+def left_out(few: Dataset, w: Array, outputs: Array) -> Outcome:
+    """Return the outcome on sequences whose outputs (n, n_out) are those of readouts that have not seen them."""
+    targets = [np.atleast_1d(y) if few.classes is not None else np.asarray(y)[None] for y in few.y]
+    return Outcome([np.empty((1, 0))] * len(w), targets, list(outputs[:, None]), list(w[:, None]), False)
 
 
 def units_for(lengths: Array) -> int:

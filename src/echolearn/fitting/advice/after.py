@@ -308,8 +308,12 @@ def _label_complaint(found: Examination, outcome: Outcome, codec: ClassCodec | L
     return (
         f"{1 - error:.1%} of the {found.data} labels are right: {'no' if error >= trivial else 'hardly'} better than "
         f"always answering {usual} ({1 - trivial:.1%}). Check whether X tells these labels apart at all and belongs to "
-        f"y step by step; then try {found.cures}. {DIAGNOSE}"
+        f"y {_one_by_one(outcome)}; then try {found.cures}. {DIAGNOSE}"
     )
+
+
+def _one_by_one(outcome: Outcome) -> str:
+    return "step by step" if outcome.per_step else "series by series"
 
 
 def _value_complaint(found: Examination, outcome: Outcome, codec: ValueCodec) -> str | None:
@@ -320,8 +324,8 @@ def _value_complaint(found: Examination, outcome: Outcome, codec: ValueCodec) ->
     if error > TRIVIAL_ERROR_SHARE * trivial:
         return (
             f"the squared error on {found.data} data is {error / trivial:.3g} of the variance: no better than always "
-            f"answering the mean (R² {1 - error / trivial:.2g}). Check whether X has to do with y, step by step; "
-            f"then try {found.cures}. {DIAGNOSE}"
+            f"answering the mean (R² {1 - error / trivial:.2g}). Check whether X has to do with y, "
+            f"{_one_by_one(outcome)}; then try {found.cures}. {DIAGNOSE}"
         )
     if not outcome.per_step or error < NEGLIGIBLE_ERROR_SHARE * trivial:
         return None
