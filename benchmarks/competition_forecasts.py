@@ -3,6 +3,7 @@
     python benchmarks/competition_forecasts.py --data series_dev.npz --part before    # choices are made here
     python benchmarks/competition_forecasts.py --data series_dev.npz --rivals         # long; kept, and scored by nobody
     python benchmarks/competition_forecasts.py --data series_dev.npz                  # the test part, by committed code
+    python benchmarks/competition_forecasts.py --data series_dev.npz --ours           # the same, rivals as recorded
 
 Before: each series without its test part; the values of the last horizon that remain are forecast. Which series, and
 who takes part: benchmarks/frozen/competition_forecasts.toml. The methods of statsforecast have the season that the
@@ -10,6 +11,7 @@ competition gives and, once more, the seasons that echolearn found in the same v
 than 24 steps, by MSTL, which takes the method for what is left. SCUM is the median of AutoARIMA, AutoETS, AutoCES and
 DynamicOptimizedTheta. Forecasts are kept in runs/competition_forecasts, so that an interrupted run resumes; those of
 echolearn by the fingerprint of its code. When the test part is complete, results/competition_forecasts.json is written.
+The rows of the other methods do not depend on our code, but for the seasons found: --ours keeps those of this file.
 """
 
 import argparse
@@ -112,8 +114,10 @@ def own_code():
 
 
 def forecast_all(kept, i, known, horizon, given, methods):
-    """Return the forecasts of series i by all methods, by name."""
+    """Return the forecasts of series i by all methods, by name; methods: the others, None for echolearn alone."""
     ours = kept.get(f"echolearn {own_code()} {i}", lambda: echolearn(known, horizon))
+    if methods is None:
+        return {"echolearn": ours}
     with_found = of_rivals(kept, i, known, horizon, ours["seasons"], methods)
     naive = {"forecast": np.full(horizon, known[-1]), "seconds": 0.0}
     return {
@@ -151,6 +155,12 @@ def run(path, name, part, how, methods):
     return rows
 
 
+def recorded(name):
+    """Return the rows of all methods but echolearn of a set, as they were measured before."""
+    rows = json.loads((results.FOLDER / "competition_forecasts.json").read_text(encoding="utf-8"))["rows"]
+    return [row for row in rows if row["set"] == name and row["method"] != "echolearn"]
+
+
 def run_rivals(path, name, part, how, methods):
     """Keep the forecasts of all methods but echolearn with the season given; nothing is scored."""
     kept, given = Kept(part, name), [m for m in [how["season"]] if m > 1]
@@ -165,6 +175,7 @@ def main():
     parser.add_argument("--data", required=True, help="series_dev.npz")
     parser.add_argument("--part", choices=("before", "test"), default="test")
     parser.add_argument("--only", help="one set")
+    parser.add_argument("--ours", action="store_true", help="forecast by echolearn alone; keep the rows of the others")
     parser.add_argument("--rivals", action="store_true", help="only keep the forecasts of the others; score nothing")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -179,7 +190,8 @@ def main():
         record |= {"data_sha256": protocol.file_digest(options.data), "date": results.now()}
         protocol.log_reading(record)
     for name, how in sets.items():
-        rows += run(options.data, name, options.part, how, frozen["methods"])
+        rows += run(options.data, name, options.part, how, None if options.ours else frozen["methods"])
+        rows += recorded(name) if options.ours and options.part == "test" else []
     for row in rows:
         print("{set:10} {method:36} {series:4} {sMAPE:7.2f} {MASE:7.3f} {seconds:6.2f} s".format(**row))
     if record and not options.only:

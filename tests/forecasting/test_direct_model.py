@@ -14,8 +14,10 @@ from echolearn.forecasting.direct_model import (
     default_horizon,
     exogenous_effects,
     fit_column,
+    independent_errors,
     network_inputs,
     typical_step,
+    widening,
 )
 
 T = np.arange(120)
@@ -111,3 +113,18 @@ def test_inputs_are_cut_and_know_the_phase_of_the_season():
 def test_steps_of_known_neighbours():
     assert typical_step(np.array([0.0, 3.0, np.nan, 5.0, 1.0])) == np.sqrt((9 + 16) / 2)
     assert typical_step(np.array([1.0, np.nan])) == 0
+
+
+def test_errors_of_a_walk_say_less_than_as_many_of_noise():
+    """Errors six steps ahead of a walk have five steps in common with those of the next origin."""
+    steps = np.random.default_rng(0).normal(size=406)
+    walk = np.concatenate([[0.0], np.cumsum(steps)])
+    of_walk = np.stack([walk[h : 401 + h] - walk[:401] for h in range(1, 7)], axis=1)
+    of_noise = np.stack([steps[h : 400 + h] for h in range(6)], axis=1)
+    of_walk[5, 2] = np.nan
+    np.testing.assert_allclose(independent_errors(of_noise), 400, rtol=0.05)
+    shared = [1 + 2 * sum((1 - k / h) ** 2 for k in range(1, h)) for h in range(1, 7)]
+    np.testing.assert_allclose(independent_errors(of_walk), 401 / np.array(shared), rtol=0.15)
+    assert widening(of_walk)[5] > widening(of_walk)[0] > 1
+    assert widening(of_walk[:40])[5] > widening(of_walk)[5]
+    assert np.isfinite(widening(np.full((2, 3), np.nan))).all()

@@ -196,7 +196,7 @@ def test_gaps_do_not_change_the_scale():
 
 def test_values_that_have_no_logarithm_are_reported():
     y = np.exp(0.05 * T + 0.1 * np.random.default_rng(0).normal(size=120))
-    esn = direct(season=None).fit(y)
+    esn = direct(season=None, log=True).fit(y)
     assert esn.forecast_.models[0].columns[0].log
     with pytest.warns(ForecastWarning, match="a value of 0 is taken as a gap: .* in logarithms"):
         esn.update([y[-1], 0.0, y[-1]])

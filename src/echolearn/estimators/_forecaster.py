@@ -44,10 +44,11 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     gradient.
 
     **Direct**, for what people measure and count: short, noisy, with trend and season, with gaps. The forecast is the
-    median of several variants of exponential smoothing (with and without trend, damping, logarithm, autoregression, up
-    to two seasons), weighted by their errors in the last third of the series. A network that is not learned reads the
-    deviations from these forecasts; its readout corrects them, one output per horizon, as far as a backtest shows that
-    this helps. Intervals come from the errors of past origins. Every series and column has a model of its own.
+    median of several variants of exponential smoothing (with and without trend, damping, logarithm, up to two seasons)
+    and of autoregressions, weighted by their errors in the last third of the series. A network that is not learned
+    reads the deviations from these forecasts; its readout corrects them, one output per horizon, as far as a backtest
+    shows that this helps. Intervals come from the errors of past origins. Every series and column has a model of its
+    own.
 
     By default (`method="auto"`), the training series decides between the two: `method_`.
 

@@ -13,7 +13,7 @@ CORRECTION_RIDGES = 10.0 ** np.arange(-4.0, 3.0)  # in units of the mean squared
 BACKTEST_CUTS = (0.5, 0.75)  # shares of the rows after which the readouts of the backtest are fitted
 MIN_GAIN_SHARE = 0.01  # of the mean absolute error, below which the correction is left out
 TRUST_SHARE = 0.6  # of the trust that the backtest suggests: it chose the ridge, which flatters it
-MIN_CORRECTION_ROWS = 20  # of the series
+MIN_CORRECTION_ROWS = 40  # of the series
 
 
 @dataclass(frozen=True, eq=False)

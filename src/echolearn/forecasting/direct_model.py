@@ -38,11 +38,11 @@ from echolearn.validation import Array, warn_user
 
 MIN_HORIZON_STEPS, MAX_HORIZON_STEPS = 8, 48  # the horizon is two seasons within these bounds,
 HORIZONS_PER_SERIES = 3  # and at most this part of the series
-PARAMETERS_PER_MEMBER = 5  # that a series determines: smoothing, damping, autoregression and a start
+FITTED_PARAMETERS = 2.5  # that make errors of the training series smaller than those to come,
+INDEPENDENT_HORIZONS = 2.0  # errors at all horizons say as much of their quantiles as those at so many,
 MAX_KEPT_ORIGINS = 1000  # whose errors are kept, for intervals and paths
 CORRECTION_DECAY_PER_STEP = 0.9  # beyond the last horizon the correction shrinks by this factor
 MIN_KNOWN_VALUES = 4  # of a series
-ORIGINS_PER_INDEPENDENT_ERROR = 2  # neighbouring origins share most of their errors: so many count as one
 DEVIATIONS_PER_COLUMN = 3  # innovation, change since a season ago, deviation from a slow level
 MIN_LEVEL_STEPS = 8  # the slow level averages over about three seasons, or three times so many steps
 ODD_CHANGES = 2.0  # times the largest error that is learned from: a last value further off is reported
@@ -92,7 +92,7 @@ class Column:
         """Return the column before the first value of a series y, in the unit of its values."""
         unit, P = typical_step(y), self.members.P.copy()
         ratio = unit / self.unit if unit > 0 and self.unit > 0 else 1.0
-        P[~self.members.logs, 6:] *= ratio
+        P[~self.members.logs, 5:] *= ratio
         ratio = 1.0 if self.log else ratio
         begun = replace(
             self,
@@ -144,7 +144,7 @@ class Track:
     def warn_of_odd_end(self) -> None:
         """Warn if the last known value is far from what was expected of it."""
         column, t = self.end, len(self.z) - 1 - self.end.age
-        usual = column.members.P[column.members.logs == column.log, 6].min()
+        usual = column.members.P[column.members.logs == column.log, 5].min()
         error = abs(self.z[t] - self.expected[t]) if t >= 0 else 0.0
         if error / ODD_CHANGES > usual:
             warn_user(
@@ -228,7 +228,6 @@ class DirectModel:
     inputs: Array  # (inputs,): of the reservoir at the last step
     scale: Array  # (columns,), standard deviations; 1 for a constant column
     errors: Array  # (origins, columns * horizon), of forecasts of the training series, in units of the spread; or NaN
-    widening: float  # how much larger errors to come are than those that remain after a fit
     ridge: float
     gain: float  # the share of the mean absolute error that the correction took off in the backtest
     dtype: str
@@ -305,10 +304,10 @@ class DirectModel:
     def interval(self, steps: int, coverage: float) -> tuple[Array, Array]:
         """Return bounds (steps, dims) in the scale of the errors: a quantile of a column's errors at all horizons."""
         Z, widths = self.forecast(steps), []
-        level = min(1.0, coverage * (1 + ORIGINS_PER_INDEPENDENT_ERROR / max(len(self.errors), 1)))
-        for errors in np.split(np.abs(self.errors), self.dims, axis=1):
-            known = errors[~np.isnan(errors)]
-            widths.append(float(np.quantile(known, level)) if len(known) else 0.0)
+        for errors in np.split(self.errors, self.dims, axis=1):
+            known = np.abs(errors[~np.isnan(errors)])
+            count = INDEPENDENT_HORIZONS * np.median(independent_errors(errors))
+            widths.append(float(np.quantile(known, min(1.0, coverage * (1 + 1 / count)))) if len(known) else 0.0)
         width = np.array(widths) * self._spreads(steps)[0]
         return Z - width, Z + width
 
@@ -332,9 +331,31 @@ class DirectModel:
         """Return the typical error and the index of its horizon, both (steps, dims), from the last known value on."""
         h = np.arange(1, steps + 1)[:, None] + np.array([column.age for column in self.columns])
         last = np.minimum(h, self.horizon) - 1
-        spread = np.stack([column.spread[last[:, j]] for j, column in enumerate(self.columns)], axis=1)
-        grown = np.sqrt(np.maximum(h / self.horizon, 1.0))  # beyond the last horizon
-        return spread * grown * self.widening, last
+        each = zip(self.columns, np.split(self.errors, self.dims, axis=1), strict=True)
+        spread = np.stack([(c.spread * widening(errors))[last[:, j]] for j, (c, errors) in enumerate(each)], axis=1)
+        return spread * np.sqrt(np.maximum(h / self.horizon, 1.0)), last  # beyond the last horizon errors grow
+
+
+def independent_errors(errors: Array) -> Array:
+    """Return how many independent errors say as much of the spread at each horizon as errors (origins, horizon) do.
+
+    Errors h steps ahead of neighbouring origins have up to h - 1 steps in common: so far, squares of their
+    autocorrelations are counted. Those of noise about a level count fully, those of a random walk by few.
+    """
+    n, horizon = errors.shape
+    power = np.abs(np.fft.rfft(np.nan_to_num(errors), 2 * n, axis=0)) ** 2
+    products = np.fft.irfft(power, axis=0)[: min(n, horizon)]
+    r = products[1:] / np.maximum(products[0], np.finfo(float).tiny)
+    shared = np.arange(1, len(r) + 1)[:, None] <= np.arange(horizon)
+    counts = np.maximum((~np.isnan(errors)).sum(axis=0), 1)
+    return np.asarray(counts / (1 + 2 * (r**2 * shared).sum(axis=0)))
+
+
+def widening(errors: Array) -> Array:
+    """Return how much larger errors to come are at each horizon than those that remain after a fit."""
+    count = independent_errors(errors)
+    fitted = np.minimum(FITTED_PARAMETERS, count / 2)
+    return np.asarray(np.sqrt((count + fitted) / (count - fitted)))
 
 
 def default_horizon(season: int, n: int) -> int:
@@ -368,7 +389,7 @@ def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettin
     for track in tracks:
         ridges = CORRECTION_RIDGES[: 0 if is_intermittent(track.z) else None]  # absolute errors would favour zeros
         corrections.append(fit_correction(X, track.errors[first:] / track.end.spread, horizon, ridges))
-    df, spread = min(PARAMETERS_PER_MEMBER, n / 2), np.nanstd(Y, axis=0)
+    spread = np.nanstd(Y, axis=0)
     return DirectModel(
         reservoir=reservoir,
         D=np.hstack([correction.D for correction in corrections]),
@@ -379,7 +400,6 @@ def fit_direct(Y: Array, E: Array, usual: Sequence[int], settings: NetworkSettin
         inputs=U[-1],
         scale=np.where(spread > 0, spread, 1.0),
         errors=np.hstack([correction.residuals for correction in corrections])[:-1][-MAX_KEPT_ORIGINS:],
-        widening=float(np.sqrt((n + df) / (n - df))),
         ridge=min(correction.ridge for correction in corrections),
         gain=max(correction.gain for correction in corrections),
         dtype=settings.dtype,

@@ -9,9 +9,10 @@ import numpy as np
 from echolearn.forecasting.smoothing import detrended, filled, seasonal_effects
 from echolearn.validation import Array
 
-MIN_STANDARD_ERRORS = 1.645  # standard errors that the autocorrelation at a season's lag must exceed
+MIN_STANDARD_ERRORS = 1.96  # that the autocorrelation at a season's lag must exceed, of values or of changes
 MIN_PEAK_CORRELATION = 0.3  # the autocorrelation that shows a season which nothing suggests,
-MIN_PEAK_STANDARD_ERRORS = 3.0  # in short series: many lags are looked at
+MIN_PEAK_STANDARD_ERRORS = 3.5  # in short series: many lags are looked at,
+CHANGE_STANDARD_ERRORS = 1.5**0.5  # which are larger by this in changes of noise: neighbours correlate by -0.5
 MIN_PEAK_RISE = 0.3  # and how far it rises from the valley before it
 MIN_SHORTER_SHARE = 0.5  # of the autocorrelation of a season, which a shorter one within it has at all its multiples
 MAX_SEASON_STEPS = 400  # the longest season that is looked for in values alone
@@ -111,12 +112,12 @@ def _highest_peak(y: Array, among: Callable[[Array, Array], Array]) -> int:
     if most < 4:
         return 1
     t = np.arange(n) - (n - 1) / 2
-    for rest in (y - t * (t @ (y - y.mean())) / (t @ t), np.diff(y)):
+    for rest, factor in ((y - t * (t @ (y - y.mean())) / (t @ t), 1.0), (np.diff(y), CHANGE_STANDARD_ERRORS)):
         r = autocorrelation(rest, most)
         lags = np.arange(2, most)  # r[lag - 1]
         peaks = lags[(r[lags - 1] > r[lags - 2]) & (r[lags - 1] >= r[lags]) & among(lags, r)]
         height, valley = r[peaks - 1], np.minimum.accumulate(r)[peaks - 1]
-        least = max(MIN_PEAK_CORRELATION, MIN_PEAK_STANDARD_ERRORS / np.sqrt(n))
+        least = max(MIN_PEAK_CORRELATION, factor * MIN_PEAK_STANDARD_ERRORS / np.sqrt(n))
         peaks = peaks[(height > least) & (height - valley > MIN_PEAK_RISE)]
         best = int(peaks[r[peaks - 1] >= 0.9 * r[peaks - 1].max()][0]) if len(peaks) else 1
         if is_seasonal(y, best):

@@ -86,13 +86,13 @@ TENSORS: dict[str, Tensor] = {
     "residuals": Tensor(("residuals", "values")),
     "direct.D": Tensor(("M", "outputs")),
     "direct.errors": Tensor(("errors",), gaps=True),
-    "direct.members": Tensor(("members", "fifteen")),
+    "direct.members": Tensor(("members", "thirteen and lags")),
     "direct.seasonal": Tensor(("seasonal",)),
     "direct.counts": Tensor(("series columns", "six"), ("I64",)),
     "direct.columns": Tensor(("series columns", "six")),
     "direct.spread": Tensor(("outputs",)),
     "direct.sizes": Tensor(("series", "two"), ("I64",)),
-    "direct.models": Tensor(("series", "three")),
+    "direct.models": Tensor(("series", "two")),
     "direct.scale": Tensor(("series", "n_out")),
     "direct.effects": Tensor(("series columns", "inputs")),
     "direct.states": Tensor(("series", "N")),
@@ -111,7 +111,7 @@ LAYER_TENSORS = {
     "W_out": ("C", "C"),
     "b_out": ("C",),
 }
-FIXED_LENGTHS = {"two": 2, "three": 3, "four": len(SETS_OF_UNITS), "six": 6, "fifteen": 15}
+FIXED_LENGTHS = {"two": 2, "four": len(SETS_OF_UNITS), "six": 6, "thirteen and lags": 13 + 2 * 51}
 
 
 def named(*prefixes: str) -> frozenset[str]:

@@ -16,7 +16,7 @@ from echolearn.forecasting.direct_model import Column, DirectModel
 from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
 from echolearn.forecasting.loop_forecast import LoopForecast
 from echolearn.forecasting.series import SeriesForm
-from echolearn.forecasting.smoothing import TRENDS, Smoothing
+from echolearn.forecasting.smoothing import MAX_LAGS, TRENDS, Smoothing
 from echolearn.modelfile.layout import Facts
 from echolearn.modelfile.schema import DIRECT_FORECAST, named
 from echolearn.modelfile.values import as_truth, as_words
@@ -41,7 +41,7 @@ def forecast_tensors(model: FittedModel) -> dict[str, Array]:
 def _direct_tensors(models: Sequence[DirectModel]) -> dict[str, Array]:
     columns = [column for model in models for column in model.columns]
     smoothings = [column.members for column in columns]
-    members = [np.column_stack([m.P, m.logs, m.trends, m.second, m.weights, m.L]) for m in smoothings]
+    members = [np.column_stack([m.P, m.logs, m.trends, m.second, m.weights, m.L, m.A, m.R]) for m in smoothings]
     seasonal = [np.concatenate([c.members.S1.ravel(), c.members.S2.ravel(), c.past]) for c in columns]
     counts = [[len(c.members.P), *c.members.seasons, c.members.time, int(c.log), c.age] for c in columns]
     numbers = [[*c.input_scale, c.unit, c.expected, c.level] for c in columns]
@@ -55,7 +55,7 @@ def _direct_tensors(models: Sequence[DirectModel]) -> dict[str, Array]:
         "spread": np.concatenate([c.spread for c in columns]),
         "effects": np.stack([c.effects for c in columns]),
         "sizes": np.array([[model.horizon, len(model.errors)] for model in models], dtype=np.int64),
-        "models": np.array([[model.widening, model.ridge, model.gain] for model in models]),
+        "models": np.array([[model.ridge, model.gain] for model in models]),
         "scale": np.stack([model.scale for model in models]),
         "states": np.stack([model.state for model in models]),
         "inputs": np.stack([model.inputs for model in models]),
@@ -125,7 +125,7 @@ def _restore_direct(
     dims = len(counts) // series
     widths = dims * sizes[:, 0]
     fits = (sizes > 0).all() and widths.sum() == t["D"].shape[1] == len(t["spread"])
-    if not fits or (widths * sizes[:, 1]).sum() != len(t["errors"]) or not (t["models"][:, 0] > 0).all():
+    if not fits or (widths * sizes[:, 1]).sum() != len(t["errors"]):
         raise ValueError("the horizons of the forecasts do not fit")
     rows, seasonal, spread = (
         np.split(t[name], np.cumsum(lengths)[:-1])
@@ -142,7 +142,7 @@ def _restore_direct(
     models = []
     for j, (horizon, origins) in enumerate(sizes.tolist()):
         columns = tuple(restored[j * dims : (j + 1) * dims])
-        widening, ridge, gain = t["models"][j].tolist()
+        ridge, gain = t["models"][j].tolist()
         models.append(
             DirectModel(
                 reservoir=reservoir,
@@ -154,7 +154,6 @@ def _restore_direct(
                 inputs=np.asarray(t["inputs"][j]),
                 scale=t["scale"][j],
                 errors=errors[j].reshape(origins, dims * horizon),
-                widening=widening,
                 ridge=np.inf if ridge < 0 else ridge,
                 gain=gain,
                 dtype=str(np.dtype(cast(str, facts["dtype"]))),
@@ -166,16 +165,18 @@ def _restore_direct(
 def _column(count: list[int], rows: Array, seasonal: Array, spread: Array, others: tuple[Array, Array]) -> Column:
     """Return one column; others: its numbers, and the effects of exogenous inputs."""
     K, m1, m2, time, log, age = count
-    trends = rows[:, 9].astype(np.int64)
+    trends = rows[:, 8].astype(np.int64)
     if not ((trends >= 0) & (trends < len(TRENDS))).all():
         raise ValueError("a member has a trend of no known kind")
     members = Smoothing(
-        P=np.ascontiguousarray(rows[:, :8]),
-        logs=rows[:, 8] != 0,
+        P=np.ascontiguousarray(rows[:, :7]),
+        logs=rows[:, 7] != 0,
         trends=trends,
-        second=rows[:, 10] != 0,
-        weights=np.ascontiguousarray(rows[:, 11]),
-        L=np.ascontiguousarray(rows[:, 12:15]),
+        second=rows[:, 9] != 0,
+        weights=np.ascontiguousarray(rows[:, 10]),
+        L=np.ascontiguousarray(rows[:, 11:13]),
+        A=np.ascontiguousarray(rows[:, 13 : 13 + MAX_LAGS]),
+        R=np.ascontiguousarray(rows[:, 13 + MAX_LAGS :]),
         S1=seasonal[: K * m1].reshape(K, m1).copy(),
         S2=seasonal[K * m1 : K * (m1 + m2)].reshape(K, m2).copy(),
         time=time,
