@@ -1,4 +1,4 @@
-"""Forecasts of series of the M3 and M4 competitions: ESNForecaster as it comes beside statsforecast and the naive ones.
+"""Forecasts of series of M3 and M4: ESNForecaster with its defaults beside statsforecast and the naive ones.
 
     python benchmarks/competition_forecasts.py --data series_dev.npz --part before    # choices are made here
     python benchmarks/competition_forecasts.py --data series_dev.npz --rivals         # long; kept, and scored by nobody
@@ -47,7 +47,7 @@ def read_series(path, name, part, count):
 
 
 def echolearn(y, horizon):
-    """Return forecast, seasons and method of ESNForecaster as it comes."""
+    """Return forecast, seasons and method of ESNForecaster with its defaults."""
     from echolearn import ESNForecaster
 
     esn = ESNForecaster().fit(y)

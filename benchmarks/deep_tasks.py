@@ -1,4 +1,4 @@
-"""Deep networks beside networks of one layer, both as they come, on tasks with a label or a value per step.
+"""Deep networks beside networks of one layer, both with their defaults, on tasks with a label or a value per step.
 
     NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/deep_tasks.py [--only "NARMA-10" ...] [--seeds 3]
 

@@ -79,7 +79,7 @@ def padded(X: Sequences, longest: int) -> np.ndarray:
 
 
 def ours(data: Data, seed: int) -> int:
-    """Return the errors of our classifier as it comes."""
+    """Return the errors of our classifier with its defaults."""
     X, y, X_test, y_test = data
     return int((SeriesClassifier(random_state=seed).fit(X, y).predict(X_test) != y_test).sum())
 

@@ -1,4 +1,4 @@
-"""One long series each, for benchmarks/defaults.py: the tasks, our regressor as it comes, and what others would use."""
+"""One long series each, for benchmarks/defaults.py: tasks, our regressor with its defaults, and its rivals."""
 
 from __future__ import annotations
 

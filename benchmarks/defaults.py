@@ -1,4 +1,4 @@
-"""Every estimator as it comes, on other people's kinds of data, beside what they would use instead.
+"""Every estimator with its defaults, on common kinds of data, beside what else is used for them.
 
     make defaults                                    all parts, ten seeds (long)
     .venv-series/bin/python benchmarks/defaults.py --only series awkward --seeds 3 --data an4_states.npz
@@ -33,7 +33,7 @@ AN4_GOALS = {100: 27.6, 300: 25.4}  # test error in %
 
 
 def measured(work: str, method: str, unit: str, score: Callable[[int], float], seeds: int) -> Row:
-    """Return the row of one method: its values and seconds for every seed, printed as they come."""
+    """Return the row of one method: its values and seconds for every seed, printed as they are measured."""
     values, seconds, processor = [], [], []
     for seed in range(seeds):
         start, busy = time.perf_counter(), time.process_time()

@@ -4,12 +4,13 @@ from contest_tables import contest_rows
 from echolearn.paper.table1 import PAPER_TIMIT, relative_gain
 from echolearn.paper.table1_report import percent
 from paper_tables import scaled_content
-from sequences import OURS, table_of
+from sequences import OURS, rows_code, table_of
 from table_text import load, markdown, spread, table
 
 AN4, MADE, PACKAGED = "AN4", "made by the program", "in the packages that the command installs"
+UCR, TEN = "sets of the UCR archive", "the ten of these sets that the page names"
 NOT_RECORDED = "not recorded"
-# What is shown, its page, its target of make or its program with options, its data, and its result files.
+# What is shown, its page, its target of make or its program with options, its data, and its result files, or file:part.
 REPRODUCED = (
     ("Table 1 on AN4", "table1", "paper_table an4", AN4, ["table1_an4"]),
     ("the paper's sizes", "table1", "paper_table paper", AN4, ["table1_paper"]),
@@ -25,7 +26,10 @@ REPRODUCED = (
     ("one step of a deep network", "performance", "deep_step", MADE, ["deep_step"]),
     ("phones of AN4", "../howto/recognition", "recognition --words an4/etc", f"{AN4} with words", ["recognition"]),
     ("recognition while listening", "../howto/recognition", "recognition_streams", AN4, ["recognition_streams"]),
-    ("one label per series", "sequences", "make series UCR=path/to/folder", "sets of the UCR archive", ["sequences"]),
+    ("one label per series", "sequences", "make series UCR=path/to/folder", UCR, ["sequences:rows"]),
+    ("their spread over seeds", "sequences", "sequences FOLDER --seeds 10 --sets NAMES", TEN, ["sequences:seeds"]),
+    ("early answers", "sequences", "sequences FOLDER --early --sets NAMES", TEN, ["sequences:early"]),
+    ("sets of aeon's wheel", "sequences", "sequences FOLDER --wheel --seeds 3", PACKAGED, ["sequences:wheel"]),
     ("estimators with defaults", "defaults", "make defaults DATA=an4_states.npz", f"{PACKAGED}; {AN4}", ["defaults"]),
     ("forecasts of public series", "../howto/forecasting", "make forecasts", PACKAGED, ["series_forecasts"]),
     ("forecasts of competitions", "../howto/forecasting", "competition_forecasts --data series_dev.npz",
@@ -63,11 +67,20 @@ def processor_seconds(content):
     return sum(processor_seconds(value) for name, value in content.items() if name != "superseded")
 
 
+def content_of(name):
+    """Return the content of a result file; of file:part, the rows of other methods and of the last code of ours."""
+    name, _, part = name.partition(":")
+    content = load(name)
+    return (
+        {part: [row for row in content[part] if row["code"] in (None, rows_code(content[part]))]} if part else content
+    )
+
+
 def core_hours(files):
     """Return the processor hours of result files as text."""
-    found = map(load, files)
+    found = map(content_of, files)
     seconds = sum(processor_seconds(content.get("runs", content)) for content in found)  # not of summaries of runs
-    missing = [name for name in files if not load(name)]
+    missing = [name for name in files if not content_of(name)]
     if missing:
         return "not measured yet"
     return NOT_RECORDED if not seconds else "< 0.1" if seconds < 360 else f"{seconds / 3600:.1f}"

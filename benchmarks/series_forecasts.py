@@ -1,4 +1,4 @@
-"""Forecasts of real series: ESNForecaster as it comes beside statsforecast, reservoirpy and the naive ones.
+"""Forecasts of real series: ESNForecaster with its defaults beside statsforecast, reservoirpy and the naive ones.
 
     .venv-forecasts/bin/python benchmarks/series_forecasts.py --half development    # choices are made here
     .venv-forecasts/bin/python benchmarks/series_forecasts.py                       # the test half, by committed code
@@ -33,7 +33,7 @@ def settings():
 
 
 def echolearn(values, season, horizon):
-    """Return forecast and bounds of ESNForecaster as it comes."""
+    """Return forecast and bounds of ESNForecaster with its defaults."""
     from echolearn import ESNForecaster
 
     esn = ESNForecaster().fit(values)

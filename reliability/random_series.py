@@ -127,7 +127,7 @@ def draw(seed: int) -> Case:
 
 
 def forecast(table: Any, case: Case, **settings: Any) -> Any:
-    """Return the forecast of a table by a forecaster as it comes, without its dates."""
+    """Return the forecast of a table by a forecaster with its defaults, without its dates."""
     esn = ESNForecaster(**settings).fit(table, **case.known)
     return np.asarray(esn.predict(len(case.truth), **case.ahead)).reshape(case.truth.shape)
 
