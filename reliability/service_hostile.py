@@ -316,6 +316,14 @@ async def question(service: Served, body: bytes) -> bytes:
     return (await talk(service.port, request(body))).partition(b"\r\n\r\n")[2]
 
 
+async def differs(service: Served, body: bytes, expected: bytes) -> bool:
+    """Return whether a good question is answered in another way than before, and print that answer."""
+    found = await question(service, body)
+    if found != expected:
+        print(f"  a good question was answered with {found[:300]!r}", flush=True)
+    return found != expected
+
+
 async def campaign(service: Served, number: int, seed: int) -> dict[str, Any]:
     """Return what became of every attack."""
     rng, rows, good = random.Random(seed), {}, json.dumps({"X": [[0.25] * FEATURES] * 20}).encode()
@@ -327,7 +335,7 @@ async def campaign(service: Served, number: int, seed: int) -> dict[str, Any]:
     before, unlike = service.resident(), 0
     for name, (share, right, attack) in known.items():
         tally = await run_one(right, attack, rng, max(1, round(number * share / total)))
-        unlike += await question(service, good) != expected
+        unlike += await differs(service, good, expected)
         rows[name] = tally
         print(f"{name}: {dict(tally)}", flush=True)
     many = max(100, number // 5)
@@ -335,7 +343,7 @@ async def campaign(service: Served, number: int, seed: int) -> dict[str, Any]:
     refused = sum(found[code] for code in ("408", "503", "closed"))
     rows["connections at once"] = {"requests": many, "refused": refused, "wrong": many - refused}
     await asyncio.sleep(3)
-    unlike += await question(service, good) != expected
+    unlike += await differs(service, good, expected)
     growth = service.resident() - before
     requests = sum(row["requests"] for row in rows.values())
     wrong = sum(row["wrong"] for row in rows.values())

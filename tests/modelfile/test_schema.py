@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from echolearn import load
+from echolearn import load, runtime
 from echolearn.exceptions import ModelFileError
 from echolearn.modelfile import reader
 from echolearn.modelfile.layout import MODEL
 from reliability import forging
-from smallmodels import change_arrays, change_facts
+from smallmodels import MODELS, change_arrays, change_facts
 
 
 def test_extra_or_misshapen_arrays_are_refused(file):
@@ -31,6 +31,19 @@ def test_extra_or_misshapen_arrays_are_refused(file):
         change_arrays(file, **changes)
         with pytest.raises(ModelFileError, match=words):
             load(file)
+
+
+def test_delays_that_no_fit_can_have_are_refused(tmp_path):
+    path = tmp_path / "series"
+    MODELS["one per series"]().save(path)
+    content, (tensors, _) = path.read_bytes(), forging.taken_apart(path.read_bytes(), MODEL)
+    delays = tensors["delays"]
+    for changed in (np.append(delays[:-1], 2**62), delays + 1, delays[::-1], np.append(delays[:-1], delays[-1] + 1)):
+        path.write_bytes(content)
+        change_arrays(path, delays=changed)
+        for reader_of_models in (load, runtime.load):
+            with pytest.raises(ModelFileError, match="delays"):
+                reader_of_models(path)
 
 
 def test_nothing_is_read_before_shapes_are_checked(file, monkeypatch):

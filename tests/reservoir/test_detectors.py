@@ -3,14 +3,9 @@
 import numpy as np
 import pytest
 
+from echolearn.modelfile.schema import TAPS_PER_UNIT, spacings, tap_delays
 from echolearn.readout.summary import delayed
-from echolearn.reservoir._detectors import (
-    TAPS_PER_UNIT,
-    draw_change_detectors,
-    draw_level_detectors,
-    spacings,
-    tap_delays,
-)
+from echolearn.reservoir._detectors import draw_change_detectors, draw_level_detectors
 from echolearn.states import harvest
 
 rng = np.random.default_rng(0)

@@ -21,12 +21,13 @@ from echolearn.display.progress import show_if_verbose
 from echolearn.execution.blas import one_blas_thread
 from echolearn.fitting.advice.baselines import Outcome
 from echolearn.fitting.parameters import Parameters
+from echolearn.modelfile.schema import tap_delays
 from echolearn.readout.network import Network, Readout
 from echolearn.readout.ridge import Columns, LeftOut, calibration, has_others, solve_dual
 from echolearn.readout.summary import Summary, both, delayed, differences, rows_of, thresholds_of
 from echolearn.readout.view import ReadoutView
 from echolearn.reservoir import Reservoir
-from echolearn.reservoir._detectors import draw_change_detectors, draw_level_detectors, tap_delays
+from echolearn.reservoir._detectors import draw_change_detectors, draw_level_detectors
 from echolearn.reservoir._reservoir import join_reservoirs
 from echolearn.sequences.batch import pack
 from echolearn.sequences.dataset import Dataset

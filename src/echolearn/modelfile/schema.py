@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from echolearn.modelfile.layout import DTYPES, MODEL, Entry, Facts
 from echolearn.modelfile.values import HISTORY_TENSORS, as_count, as_words, from_json
 from echolearn.validation import BOOLEAN, Array, check_each, whole_number
@@ -23,6 +25,7 @@ MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares abov
 THRESHOLD_WIDTH = (
     1e-3  # of states about a threshold that count in part, so that rounding moves no share by a whole step
 )
+TAPS_PER_UNIT = 9  # delayed inputs of a detector of changes, equally far apart
 SETS_OF_UNITS = ("levels", "changes", "levels of differences", "changes of differences")  # of a network of whole series
 MAX_LAYERS, MAX_STACKS, MAX_STEPS = 1000, 1000, 100  # of a deep network, of an ensemble, of a pipeline
 NETWORK = "model"  # the owner of a network's arrays in the file of a pipeline; those of the steps have their number
@@ -135,6 +138,22 @@ def arrays_of(owner: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
     """Return the arrays "owner/name" of one layer or step by their names."""
     prefix = f"{owner}/"
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def spacings(steps: int) -> Array:
+    """Return the distances between taps for sequences of so many steps: 1, 2, 4, ... up to an eighth of them."""
+    return 2 ** np.arange(1 + int(np.log2(max(1.0, (steps - 1) / (TAPS_PER_UNIT - 1)))))
+
+
+def tap_delays(steps: int) -> Array:
+    """Return all delays, in ascending order, that detectors of changes read in sequences of so many steps."""
+    return np.unique(np.outer(spacings(steps), np.arange(TAPS_PER_UNIT)))
+
+
+def check_delays(delays: Array) -> None:
+    """Raise ValueError unless these are the delays for sequences of some length."""
+    if not len(delays) or not np.array_equal(delays, tap_delays(int(delays[-1]) + 1)):
+        raise ValueError("the delays are not those of taps 1, 2, 4, ... steps apart")
 
 
 def layout_of(facts: Mapping[str, object]) -> str:

@@ -30,6 +30,7 @@ from echolearn.modelfile.schema import (
     SUMMARY,
     TENSORS,
     arrays_of,
+    check_delays,
     layout_of,
 )
 from echolearn.modelfile.values import as_count, as_finite, as_truth, as_whole, as_words, history_rows
@@ -157,9 +158,7 @@ def _step_network(tensors: dict[str, Array], facts: Facts, settings: Parameters,
 def _series_network(tensors: dict[str, Array], facts: Facts, settings: Parameters, W_rec: sparse.csr_array) -> Network:
     """Return a network that answers for whole series, if it is what its settings announce."""
     check_each(settings, SERIES_RULES)
-    delays = tensors["delays"]
-    if not len(delays) or delays[0] < 0 or (np.diff(delays) <= 0).any():
-        raise ValueError("the delays are not in ascending order from 0 on")
+    check_delays(tensors["delays"])
     reservoir = _reservoir(tensors, W_rec, "tanh")
     units, left = divmod(reservoir.N, len(SETS_OF_UNITS))
     if left or settings["hidden_units"] not in ("auto", units):

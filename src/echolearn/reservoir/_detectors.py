@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from echolearn.modelfile.schema import TAPS_PER_UNIT, spacings
 from echolearn.reservoir._reservoir import Reservoir, draw_leaks
 from echolearn.reservoir._topologies import random_connections, recurrent_weights
 from echolearn.validation import Array
 
 CONNECTIONS_PER_UNIT = 10
 MIN_UNITS_OF_THEORY = 200  # from which on the spectral radius of random connections is near its expectation
-TAPS_PER_UNIT = 9  # delayed inputs of a detector of changes, equally far apart
 MAX_CHANNELS_PER_UNIT = 9  # features that a detector of changes reads
 
 
@@ -26,16 +26,6 @@ def draw_level_detectors(X: Array, N: int, rng: np.random.Generator) -> Reservoi
     W = scale[:, None] * rng.uniform(-1, 1, (len(mean), N)) * _spread(rng, 0.1, 1.0, N)
     bias, leak = rng.uniform(-0.3, 0.3, N) - mean @ W, draw_leaks(rng, (0.03, 1.0), N, "random")
     return Reservoir(W=W, W_rec=_recurrent(rng, N, 0.9), activation="tanh", leak=leak, bias=bias)
-
-
-def spacings(steps: int) -> Array:
-    """Return the distances between taps for sequences of so many steps: 1, 2, 4, ... up to an eighth of them."""
-    return 2 ** np.arange(1 + int(np.log2(max(1.0, (steps - 1) / (TAPS_PER_UNIT - 1)))))
-
-
-def tap_delays(steps: int) -> Array:
-    """Return all delays, in ascending order, that detectors of changes read in sequences of so many steps."""
-    return np.unique(np.outer(spacings(steps), np.arange(TAPS_PER_UNIT)))
 
 
 def draw_change_detectors(X: Array, delays: Array, steps: int, N: int, rng: np.random.Generator) -> Reservoir:

@@ -23,6 +23,7 @@ from echolearn.modelfile.schema import (
     NETWORKS,
     STACK_TENSORS,
     arrays_of,
+    check_delays,
     layout_of,
 )
 from echolearn.modelfile.values import as_count, as_truth, as_whole, as_words
@@ -245,7 +246,8 @@ def _summary(contents: _Contents) -> Summary | None:
         raise ValueError("a summary is of whole series, not of steps")
     if not contents.summarizes:
         return None
-    delays = tuple(as_whole(int(d)) for d in contents.tensors["delays"])
+    check_delays(contents.tensors["delays"])
+    delays = tuple(contents.tensors["delays"].tolist())
     if contents.n_in % (2 * len(delays)):
         raise ValueError(f"{contents.n_in} inputs are not {2 * len(delays)} times as many")
     washout = as_whole(contents.facts.get("washout", contents.option("washout", 0)))
