@@ -192,6 +192,26 @@ def test_every_public_parameter_is_explained():
     )
 
 
+def _has_example(definition: sourcetree.Definition, public: dict[str, sourcetree.Definition]) -> bool:
+    """Whether a docstring has an example, or names a public class or function whose docstring has it."""
+    text = ast.get_docstring(definition.node) or ""
+    entries = [str(name) for names, _ in _sections(definition)["See Also"] for name, _ in names]
+    named = [name for name in entries if "it has an example" in " ".join(text.split(f"{name} : ")[1:])]
+    named += re.findall(r"`(\w+)` has an example", " ".join(text.split()))
+    others = [ast.get_docstring(public[name].node) or "" for name in named if name in public]
+    return any("\n>>> " in one for one in (text, *others))
+
+
+def test_every_public_name_has_an_example():
+    """The examples run with the other doctests. The classes of warnings and errors share that of their module."""
+    own = [d for d in sourcetree.public_definitions() if not isinstance(d.node.parent, ast.ClassDef)]
+    public = {d.name.rsplit(".", 1)[1]: d for d in own}
+    others = [d for d in own if d.module != "echolearn.exceptions"]
+    assert len(others) > 100
+    expect_none("examples", (d.name for d in others if not _has_example(d, public)))
+    assert ">>> " in (ast.get_docstring(sourcetree.tree(sourcetree.path_of("echolearn.exceptions"))) or "")
+
+
 def _numbers(text: str) -> set[int]:
     """Return the equation numbers that a mention such as "34, 35" or "4-9" stands for."""
     found: set[int] = set()

@@ -1,4 +1,11 @@
-"""Every warning and every error class of the library."""
+"""Every warning and every error class of the library.
+
+A class of warnings can be made an error, or silenced, as any other:
+
+>>> import warnings
+>>> from echolearn.exceptions import PoorFitWarning
+>>> warnings.simplefilter("error", PoorFitWarning)
+"""
 
 from __future__ import annotations
 

@@ -63,6 +63,10 @@ class LossAndGradients:
         The derivative with respect to the bias, if there is one.
     dE_dleak : array of shape (n_units,) or None
         The derivative with respect to the leak of each unit (None with ``gradient="printed"``).
+
+    See Also
+    --------
+    loss_and_gradients : Compute them; it has an example.
     """
 
     loss: float

@@ -83,6 +83,15 @@ def read_channels(path: str | Path, channels: int | str | None = "split") -> lis
     -------
     list of array of shape (n_samples,), float32
         The samples of each channel at 16 kHz on the 16-bit scale.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import soundfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/call.wav", np.random.default_rng(0).uniform(-1, 1, (8000, 2)), 16000)
+    ...     len(read_channels(f"{folder}/call.wav"))
+    2
     """
     if channels not in (None, "mix", "split") and not (type(channels) is int and channels >= 1):
         raise ValueError(f"channels is {channels!r}, expected 'mix', 'split' or the number of a channel")

@@ -207,6 +207,12 @@ def usual_deviations(cepstra: Sequence[Frames]) -> Array:
     -------
     array of shape (39,)
         The root of the mean variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> usual_deviations([np.random.default_rng(0).standard_normal((50, 13))]).shape
+    (39,)
     """
     return np.asarray(
         np.sqrt(np.mean([with_differences(np.asarray(c, np.float32)).var(axis=0) for c in cepstra], axis=0))

@@ -59,6 +59,10 @@ class Corpus:
         Path of the pronunciation dictionary that comes with the corpus; "" if there is none.
     recipe : FeatureRecipe, optional
         The steps by which the features were computed from sound, or from the frames in a file; by default none.
+
+    See Also
+    --------
+    open_corpus : Open a corpus; it has an example.
     """
 
     name: str

@@ -30,6 +30,11 @@ class Segment(NamedTuple):
         Start and end time in seconds.
     name : str
         The phone or state.
+
+    Examples
+    --------
+    >>> Segment(0.5, 0.75, "iy").name
+    'iy'
     """
 
     start: float
@@ -81,6 +86,14 @@ def read_phn(path: str | Path, rate: int = RATE_HZ) -> list[Segment]:
     -------
     list of Segment
         The phones with their times.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a.phn").write_text("0 8000 h#\\n8000 12000 iy\\n")
+    ...     read_phn(Path(folder) / "a.phn")[1]
+    Segment(start=0.5, end=0.75, name='iy')
     """
     segments = []
     for number, line in read_lines(path, "labels"):
@@ -120,6 +133,14 @@ def read_mlf(path: str | Path) -> dict[str, list[Segment]]:
     dict of str to list of Segment
         The segments of each utterance. Its name is that of the entry without its ending and a leading `*/`; folders
         are kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_mlf(Path(folder) / "a.mlf", {"u1": [Segment(0.0, 0.5, "sil")]})
+    ...     read_mlf(Path(folder) / "a.mlf")
+    {'u1': [Segment(start=0.0, end=0.5, name='sil')]}
     """
     lines = read_lines(path, "labels")
     if not lines or lines[0][1] != "#!MLF!#":

@@ -94,6 +94,14 @@ def read_json(path: str | Path) -> list[Recognised]:
     -------
     list of Recognised
         The results in the order of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_json(f"{folder}/a.json", [Recognised("u1", (TimedToken("yes", 0.1, 0.5),))])
+    ...     read_json(f"{folder}/a.json")[0].tokens[0].name
+    'yes'
     """
     document = _parsed(path, read_text(path, "recognition results as JSON"))
     reader = _Reader(path)

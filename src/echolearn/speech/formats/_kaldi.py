@@ -90,6 +90,14 @@ def write_ark(
     text : bool, default False
         Whether to write text, with enough digits for every float32 to be read back exactly. float64 is rounded to
         float32.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_ark(f"{folder}/a.ark", {"u1": np.ones(2, np.float32)}, text=True)
+    ...     print(Path(folder, "a.ark").read_text(), end="")
+    u1  [ 1 1 ]
     """
     content, lines, seen = bytearray(), [], set()
     for name, array in arrays.items() if isinstance(arrays, Mapping) else arrays:
@@ -175,6 +183,14 @@ def open_scp(path: str | Path) -> ScpArrays:
     -------
     ScpArrays
         A mapping of names to arrays, which are read when they are accessed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_ark(f"{folder}/a.ark", {"u1": np.ones((2, 3), np.float32)}, scp=f"{folder}/a.scp")
+    ...     {name: array.shape for name, array in open_scp(f"{folder}/a.scp").items()}
+    {'u1': (2, 3)}
     """
     rows = read_table(path).items()
     return ScpArrays(path, {name: (number, _place(path, number, rest)) for name, (number, rest) in rows})

@@ -91,6 +91,14 @@ def read_ctm(path: str | Path) -> list[Recognised]:
     -------
     list of Recognised
         One result for each utterance and channel, in the order of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.ctm").write_text("u1 1 0.10 0.40 yes 0.9\\n")
+    ...     read_ctm(f"{folder}/a.ctm")[0].tokens
+    (TimedToken(name='yes', start=0.1, end=0.5, confidence=0.9),)
     """
     results: dict[tuple[str, int], list[TimedToken]] = {}
     last = None
@@ -157,6 +165,11 @@ class StmSegment(NamedTuple):
         The words; () if there are none.
     label : str, default ""
         A label such as `<o,f0,male>`, by which NIST's tools count errors separately; "" for none.
+
+    Examples
+    --------
+    >>> StmSegment("call", 1, "ann", 0.5, 1.25, ("yes", "sir")).words
+    ('yes', 'sir')
     """
 
     file: str
@@ -215,6 +228,14 @@ def read_stm(path: str | Path) -> list[StmSegment]:
     -------
     list of StmSegment
         The segments in the order of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.stm").write_text("call 1 ann 0.50 1.25 yes sir\\n")
+    ...     read_stm(f"{folder}/a.stm")[0].words
+    ('yes', 'sir')
     """
     segments: list[StmSegment] = []
     finished: set[tuple[str, int]] = set()

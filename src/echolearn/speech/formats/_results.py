@@ -29,6 +29,11 @@ class TimedToken(NamedTuple):
         Start and end time in seconds.
     confidence : float or None, default None
         The probability that the token is right, between 0 and 1; None if it is not known.
+
+    Examples
+    --------
+    >>> TimedToken("yes", 0.1, 0.5).confidence is None
+    True
     """
 
     name: str

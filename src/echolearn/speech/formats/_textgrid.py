@@ -129,6 +129,14 @@ def read_textgrid(
     Recognised
         The tokens of the tiers `words`, `phones` and `states`. Upper and lower case, and a missing last s of the name
         of a tier, make no difference. A tier that is missing gives no tokens.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_textgrid(f"{folder}/u1.TextGrid", Recognised("u1", (TimedToken("yes", 0.0, 0.5),), seconds=1.0))
+    ...     read_textgrid(f"{folder}/u1.TextGrid").tokens[0].end
+    0.5
     """
     if level not in ("words", "phones"):
         raise ValueError(f"level is {level!r}, expected 'words' or 'phones'")

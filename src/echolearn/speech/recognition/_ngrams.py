@@ -144,6 +144,12 @@ def estimate(utterances: Iterable[Sequence[str]], *, order: int = 2, vocabulary:
     -------
     NGramModel
         The model.
+
+    Examples
+    --------
+    >>> model = estimate([["the", "cat"], ["the", "dog"]])
+    >>> model.score(("the",), "cat") == model.score(("the",), "dog")
+    True
     """
     if order < 1:
         raise ValueError(f"order is {order}, expected 1 or more")
@@ -216,6 +222,14 @@ def write_arpa(path: str | Path, model: NGramModel) -> None:
         The file; one that exists is replaced, completely or not at all.
     model : NGramModel
         The model. Its tokens must not contain blanks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_arpa(f"{folder}/phones.arpa", estimate([["n", "ow"]], order=1))
+    ...     print(Path(folder, "phones.arpa").read_text().splitlines()[2])
+    ngram 1=4
     """
     grams: list[list[History]] = [[] for _ in range(model.order)]
     for gram in sorted(model.probability):

@@ -63,10 +63,11 @@ class Recognizer:
 
     Examples
     --------
+    >>> import tempfile
     >>> import numpy as np
     >>> from echolearn import ESNClassifier
     >>> from echolearn.speech import Corpus
-    >>> from echolearn.speech.recognition import learn_recognizer
+    >>> from echolearn.speech.recognition import learn_recognizer, load_recognizer
     >>> states, rng = ("n_s2", "ow_s2", "sil_s2"), np.random.default_rng(0)
     >>> y = [np.repeat([2, 0, 1, 2], rng.integers(4, 9, 4)) for _ in range(20)]
     >>> X = [np.eye(3)[one] + 0.1 * rng.normal(size=(len(one), 3)) for one in y]
@@ -79,6 +80,10 @@ class Recognizer:
     >>> stream = recognizer.stream()
     >>> updates = [stream.push_frames(X[19][:10]), stream.push_frames(X[19][10:]), stream.finish()]
     >>> updates[-1].text
+    'n ow'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     recognizer.save(f"{folder}/toy.safetensors")
+    ...     load_recognizer(f"{folder}/toy.safetensors").recognize(X[19]).text
     'n ow'
     """
 
@@ -425,6 +430,10 @@ def load_recognizer(path: str | PathLike[str]) -> Recognizer:
     -------
     Recognizer
         The recogniser.
+
+    See Also
+    --------
+    Recognizer : What is returned; it has an example.
     """
     place = check_path("path", path)
     tensors, facts = read_tensors(place, RECOGNIZER, check_arrays)
