@@ -40,9 +40,12 @@ def test_days_and_months_are_read_in_the_order_that_the_column_has(tmp_path, tex
         (("April-1982", "May-1982", "June-1982"), ("1982-04-01", "1982-05-01", "1982-06-01")),
         (("1959Q3", "1959Q4", "1960Q1"), ("1959-07-01", "1959-10-01", "1960-01-01")),
         (("1959-q3", "1959-q4", "1960-q1"), ("1959-07-01", "1959-10-01", "1960-01-01")),
+        (("Jan-1-1995", "Feb-1-1995", "Mar-1-1995"), ("1995-01-01", "1995-02-01", "1995-03-01")),
+        (("30 Jan 1995", "31 Jan 1995", "1 Feb 1995"), ("1995-01-30", "1995-01-31", "1995-02-01")),
+        (("19580329", "19580405", "19580412"), ("1958-03-29", "1958-04-05", "1958-04-12")),
     ],
 )
-def test_months_and_quarters_are_their_first_days(tmp_path, texts, days):
+def test_dates_in_words_or_without_marks_are_read_and_months_and_quarters_are_their_first_days(tmp_path, texts, days):
     path = written(tmp_path / "a.csv", [f"{text},{i}" for i, text in enumerate(texts)])
     assert list(read_series(path, None).values.index.strftime("%Y-%m-%d")) == list(days)
 

@@ -74,7 +74,7 @@ def test_dates_without_rows_become_gaps(tmp_path):
         lines = "".join(f"{days[i]},{values[i]:.3f}\n" for i in rows)
         (tmp_path / f"{name}.csv").write_text("day,visits\n" + lines)
     whole, gaps = (forecast(tmp_path / f"{name}.csv", "--horizon", "7") for name in ("whole", "gaps"))
-    assert "6 dates have no row in gaps.csv, first 2023-02-10 00:00:00; they are treated as gaps." in gaps.output
+    assert "6 dates have no row in gaps.csv, first 2023-02-10; they are treated as gaps." in gaps.output
     assert "no row" not in whole.output
     assert "151 values, a season of 7 steps" in gaps.output
     files = [tmp_path / f"{name}-forecast.csv" for name in ("whole", "gaps")]

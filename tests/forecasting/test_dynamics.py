@@ -42,3 +42,10 @@ def test_a_loop_that_was_chosen_by_its_forecasts_keeps_what_forecast_best_there(
             assert np.abs(esn.predict(100)).max() < 10
     assert loops > 0
     assert np.mean(errors, axis=0)[0] < 1.05 * np.mean(errors, axis=0)[1]
+
+
+def test_a_loop_that_was_chosen_by_its_forecasts_keeps_a_ridge_that_was_given():
+    noisy = mackey_glass(600)[:, 0] + 0.025 * np.random.default_rng(0).normal(size=600)
+    chosen, given = (ESNForecaster(50, ridge=ridge).fit(noisy) for ridge in ("auto", 0.5))
+    assert chosen.method_ == given.method_ == "closed_loop"
+    assert given.ridge_ == 0.5 != chosen.ridge_

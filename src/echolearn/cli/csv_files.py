@@ -56,7 +56,9 @@ class TextTable:
     notes: list[str] = field(default_factory=list)
 
     def numbers(self, j: int) -> Array | None:
-        """Return a column as numbers (NaN: missing), or None if it has other fields, or none but missing ones."""
+        """Return a column as numbers (NaN: missing), or None if it has other fields, only missing ones, or dates."""
+        if all(map(COMPACT_DATE.fullmatch, self.columns[j])):
+            return None
         values = [self.number(j, text) for text in self.columns[j]]
         known = [value for value in values if value is not None]
         return None if len(known) < len(values) or np.isnan(known).all() else np.array(known)
@@ -223,12 +225,16 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     write_atomically(path, out.getvalue().encode("utf-8"))
 
 
+COMPACT_DATE = re.compile(r"(1[5-9]|2[01])\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?( ?(?P<zone>Z|[+-]\d{2}(:?\d{2})?))?)?)?")
 WRITTEN_DATE = re.compile(r"(\d{1,4})([./-])\d{1,2}\2(\d{1,4})(?:([ T])\d{1,2}:\d{2}(:\d{2})?)?")
-MONTH = re.compile(
-    r"\d{1,2}[/-]\d{4}|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ -]\d{4}", re.IGNORECASE
+MONTH_NAME = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+MONTH = re.compile(rf"\d{{1,2}}[/-]\d{{4}}|(\d{{1,2}}[ -])?{MONTH_NAME}[ -](\d{{1,2}},?[ -])?\d{{4}}", re.IGNORECASE)
+MONTH_FORMS = (
+    *("%m/%Y", "%m-%Y"),
+    *(form.format(name) for name in ("%b", "%B") for form in ("{} %Y", "{}-%Y", "%d {} %Y", "%d-{}-%Y", "{} %d %Y")),
+    *(form.format(name) for name in ("%b", "%B") for form in ("{}-%d-%Y", "{} %d, %Y")),
 )
-MONTH_FORMS = ("%m/%Y", "%m-%Y", "%b %Y", "%b-%Y", "%B %Y", "%B-%Y")
 QUARTER = re.compile(r"\d{4}[ -]?[Qq][1-4]")
 DATE_FORMS = {"year-first": "%Y{0}%m{0}%d", "day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y"}
 
@@ -245,7 +251,7 @@ def import_pandas(what: str) -> ModuleType:
 
 def looks_like_date(text: str) -> bool:
     """Return whether a field is written like a date that `read_dates` reads: with a year of four digits."""
-    if MONTH.fullmatch(text) or QUARTER.fullmatch(text):
+    if any(form.fullmatch(text) for form in (COMPACT_DATE, MONTH, QUARTER)):
         return True
     found = WRITTEN_DATE.fullmatch(text)
     return ISO_DATE.fullmatch(text) is not None or (found is not None and (len(found[1]) == 4) != (len(found[3]) == 4))
@@ -258,7 +264,7 @@ def read_dates(table: TextTable, j: int, order: str | None) -> pd.DatetimeIndex 
     raised where there is none. A note says how days and months were read.
     """
     pandas, texts = import_pandas("a column of dates"), table.columns[j]
-    dates = _first_days(pandas, texts)
+    dates = _named_dates(pandas, texts)
     if dates is None:
         dates = _days(table, j, order, pandas)
     if dates is not None and dates.isna().any():
@@ -273,7 +279,9 @@ def _days(table: TextTable, j: int, order: str | None, pandas: ModuleType) -> pd
     texts = table.columns[j]
     parts = [ISO_DATE.fullmatch(text) for text in texts]
     zones = {part and part["zone"] for part in parts}
-    if all(parts) and (len(zones) == 1 or None not in zones):
+    if all(map(COMPACT_DATE.fullmatch, texts)):
+        dates = pandas.to_datetime(texts, format="%Y%m%d", errors="coerce")
+    elif all(parts) and (len(zones) == 1 or None not in zones):
         dates = pandas.to_datetime(texts, format="ISO8601", errors="coerce", utc=len(zones) > 1)
     else:
         parts = [WRITTEN_DATE.fullmatch(text) for text in texts]
@@ -306,8 +314,8 @@ def _days(table: TextTable, j: int, order: str | None, pandas: ModuleType) -> pd
     return cast("pd.DatetimeIndex", dates)
 
 
-def _first_days(pandas: ModuleType, texts: Sequence[str]) -> pd.DatetimeIndex | None:
-    """Return the first days of months or quarters, such as 01/1982, Jan 1982 or 1959Q1; None for other dates."""
+def _named_dates(pandas: ModuleType, texts: Sequence[str]) -> pd.DatetimeIndex | None:
+    """Return dates such as 01/1982, Jan 1982, 1959Q1 (their first days) or 5 Jan 1982; None for other dates."""
     if all(map(QUARTER.fullmatch, texts)):
         quarters = pandas.PeriodIndex([f"{text[:4]}Q{text[-1]}" for text in texts], freq="Q")
         return cast("pd.DatetimeIndex", quarters.to_timestamp())

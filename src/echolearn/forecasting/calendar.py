@@ -142,7 +142,7 @@ def on_calendar(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, Calendar 
             )
         return table, Calendar(**about, kind="rows", last=str(n - 1))
     if len(whole) > n:
-        first, count = whole.difference(index)[0], len(whole) - n
+        first, count = str(whole.difference(index)[0]).removesuffix(" 00:00:00"), len(whole) - n
         text = f"1 date has no row in {name}, {first}; it is treated as a gap."
         if count > 1:
             text = f"{count} dates have no row in {name}, first {first}; they are treated as gaps."

@@ -148,8 +148,7 @@ def choose_method(
         if not share < 1:
             return "direct", settings, direct
         method, best = _least_error(reservoir, readouts, best, (X[0], data, direct.models[0]))
-        ridge = PROBE_RIDGES[best] * float(((X[0] - X[0].mean(axis=0)) ** 2).sum(axis=0).mean())
-        return method, replace(settings, learn="none", ridge=ridge), direct
+        return method, replace(settings, learn="none", ridge_path=PROBE_RIDGES[best : best + 1]), direct
 
 
 def _probe(settings: NetworkSettings, n_in: int) -> Reservoir:
