@@ -148,7 +148,7 @@ def choose_method(
         if not share < 1:
             return "direct", settings, direct
         method, best = _least_error(reservoir, readouts, best, (X[0], data, direct.models[0]))
-        return method, replace(settings, learn="none", ridge_path=PROBE_RIDGES[best : best + 1]), direct
+        return method, replace(settings, learn="none", ridge_path=(float(PROBE_RIDGES[best]),)), direct
 
 
 def _probe(settings: NetworkSettings, n_in: int) -> Reservoir:
