@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from echolearn.execution.blas import one_blas_thread
 from echolearn.execution.executor import LOCAL, active_executor
 from echolearn.fitting.advice.after import Examination, warn_of_outcome
+from echolearn.fitting.advice.before import warn_of_extreme_values
 from echolearn.fitting.codecs import LabelSetCodec, TargetCodec
 from echolearn.fitting.data import (
     FitData,
@@ -146,6 +147,8 @@ def encoded(data: FitData, codec: TargetCodec, weighing: Weighing, params: Param
     dtype = params["dtype"]
     placed = Dataset.place(data.given.X, (), None, per_step=data.per_step, dtype=dtype)
     inputs = InputCodec.of(placed, standardize=params["standardize"], missing=params["missing"])
+    if params["standardize"] and isinstance(data.given.X[0], np.ndarray):  # those on a cluster are not fetched for this
+        warn_of_extreme_values(data.given.X, inputs.scale)
     return inputs, data.targets.dataset(inputs.encode_all(placed), codec, dtype, weighing[1])
 
 

@@ -9,7 +9,7 @@ import pytest
 import toys
 from echolearn import DeepESNClassifier, ESNClassifier, ESNRegressor, SeriesClassifier
 from echolearn.exceptions import InputWarning
-from echolearn.fitting.advice.before import warn_of_scale
+from echolearn.fitting.advice.before import warn_of_extreme_values, warn_of_scale
 from toys import grouped
 
 
@@ -45,6 +45,24 @@ def test_inputs_of_use_are_not_reported():
     for X in (pulses, *(scale * rng.normal(size=(50, 2)) for scale in (1e-3, 1, 30)), rng.normal(5, 1, (50, 2))):
         warn_of_scale([X], 0.5, "tanh")
     warn_of_scale([1e9 * rng.normal(size=(50, 2))], 0.5, "identity")  # which does not bend
+
+
+@pytest.mark.parametrize("estimator", [ESNClassifier, DeepESNClassifier, SeriesClassifier])
+def test_a_few_extreme_values_are_reported_because_the_others_are_lost_beside_them(estimator):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 50, 2))
+    X[:, :, 0] += np.arange(20)[:, None] % 2
+    y = np.arange(20) % 2 if estimator is SeriesClassifier else list((X[:, :, 0] > 0.5).astype(int))
+    X[3, 7, 1] = -1e6
+    with pytest.warns(InputWarning, match=r"few values of feature 1 .* between -1\.\d+ and 1\.\d+, .*missing='carry'"):
+        estimator(20).fit(X, y)
+
+
+def test_extreme_values_that_do_no_harm_are_not_reported():
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(3000, 1)), np.zeros((3000, 1)), np.full((3000, 1), np.nan)])
+    X[5] = 300, 1, 2  # far from the others, the only one that is not zero, and the only one that is known
+    warn_of_extreme_values([X], np.nanstd(X, axis=0))
 
 
 def test_a_class_that_is_nearly_all_is_reported():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ MAX_DRIVE, MIN_DRIVE = 60.0, 3e-4  # above, units only see the sign of their inp
 MAX_MEAN_DRIVE = 4.0  # by the means of the features, above which units sit where they hardly bend,
 MAX_MEAN_TO_SPREAD = 1e3  # if it is also this many times the drive by their spread;
 MAX_BOUNDED_MEAN_TO_SPREAD = 8.0  # of tanh and sigmoid units
+MAX_SCALE_TO_RANGE = 10.0  # the scale of inputs by the range of nine tenths of them: more, and these are all alike
 MAX_CLASS_SHARE = 0.97  # of the labels: more, and the answer was always the same
 MIN_MANY_CLASSES, MIN_LABELS_PER_CLASS = 20, 15  # classes, and labels for each, that are too few
 MIN_ID_SEQUENCES = 5  # sequences from which on whole numbers that are constant in each are taken for their names
@@ -67,11 +69,31 @@ def warn_of_scale(X: Sequence[Array], input_scaling: ArrayLike, activation: str)
     warn_user(text, InputWarning)
 
 
-def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
-    """Return mean and standard deviation (0 where constant) of each feature, from a quick sample of steps."""
+def warn_of_extreme_values(X: Sequence[Array], scale: Array) -> None:
+    """Warn of features that a few extreme values scale (n_features,) so far that the network sees the others as one."""
+    table = _some(X)
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of features that are only gaps here
+        low, high = np.nanquantile(table, (0.05, 0.95), axis=0)
+    for j in np.flatnonzero((high > low) & (scale > MAX_SCALE_TO_RANGE * (high - low))):
+        warn_user(
+            f"a few values of feature {j} of X are so far from the others that these look alike to the network: nine "
+            f"tenths lie between {low[j]:.3g} and {high[j]:.3g}, and the standard deviation by which all are divided "
+            f"is {scale[j]:.3g}. Replace such values by NaN, with missing='carry', if they are mistakes or stand for "
+            "missing values; otherwise clip them, or take logarithms.",
+            InputWarning,
+        )
+
+
+def _some(X: Sequence[Array]) -> Array:
+    """Return a quick sample of the steps of all sequences."""
     some = X[:: -(-len(X) // MAX_SCALED_SEQUENCES)]
     every = int(np.ceil(sum(x.size for x in some) / MAX_SCALED_NUMBERS))
-    table = np.clip(np.concatenate([x[::every] for x in some]).astype(np.float64), -MAX_STANDARDISED, MAX_STANDARDISED)
+    return np.concatenate([x[::every] for x in some]).astype(np.float64)
+
+
+def _scale_of_some(X: Sequence[Array]) -> tuple[Array, Array]:
+    """Return mean and standard deviation (0 where constant) of each feature, from a quick sample of steps."""
+    table = np.clip(_some(X), -MAX_STANDARDISED, MAX_STANDARDISED)
     mean, spread = mean_and_scale(table, "X")
     return mean, np.where(np.ptp(table, axis=0) > 0, spread, 0.0)
 
