@@ -83,8 +83,11 @@ def test_true_answers_are_counted(show):
     tab = show(page_model("steps", esn))
     rows = [[*row, label] for row, label in zip(exported.X[0].tolist(), exported.LABELS[0], strict=True)]
     paste(tab, as_csv(rows))
-    right = round(100 * np.mean(esn.predict(exported.X[0]) == exported.LABELS[0]))
-    assert tab.locator(".answer").inner_text().endswith(f"; right at {right} % of them")
+    found = esn.predict(exported.X[0]) == exported.LABELS[0]
+    assert tab.locator(".answer").inner_text().endswith(f"; right at {round(100 * np.mean(found))} % of them")
+    paste(tab, as_csv([[*row[:-1], ""] for row in rows[:20]] + rows[20:]))
+    right = round(100 * np.mean(found[20:]))
+    assert tab.locator(".answer").inner_text().endswith(f"; right at {right} % of those with a true answer")
 
 
 def test_mistakes_are_told_and_the_answers_stay(show):
@@ -112,6 +115,10 @@ def test_one_answer_per_sequence(show):
     P = esn.predict_proba(exported.X[0])[0]
     assert tab.locator(".answer").inner_text().startswith(f"{esn.classes_[P.argmax()]} (")
     assert tab.locator(".answer").inner_text().endswith("for the whole sequence of 30 steps")
+    found, other = str(esn.classes_[P.argmax()]), str(esn.classes_[P.argmin()])
+    for truth, verdict in ((found, "; this is right"), (other, f"; the true answer is {other}"), ("none", " steps")):
+        paste(tab, as_csv([[*row, truth] for row in exported.X[0].tolist()]))
+        assert tab.locator(".answer").inner_text().endswith(verdict)
 
 
 @pytest.mark.filterwarnings("ignore")

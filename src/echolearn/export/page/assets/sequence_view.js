@@ -24,23 +24,29 @@
     return `${names[k]} (${percent(answers[at + k])})`;
   }
 
-  /** Return the share of rows in which answers are the true ones, or null where that is unknown. */
+  /** Return the share of rows with a true answer in which it is given, or null where there is none. */
   function agreement(model, names, answers, truth) {
     if (!truth || !["softmax", "nearest"].includes(model.kind)) return null;
-    const rows = model.perStep ? truth.length : 1;
-    let right = 0;
-    for (let t = 0; t < rows; t++) if (names[best(answers, t * model.outputs, model.outputs)] === truth[model.perStep ? t : truth.length - 1]) right++;
-    return right / rows;
+    const wanted = model.perStep ? truth : truth.slice(-1);
+    let right = 0, known = 0;
+    wanted.forEach((label, t) => {
+      known += names.includes(label); // a gap is not counted
+      right += names[best(answers, t * model.outputs, model.outputs)] === label;
+    });
+    return known ? right / known : null;
   }
 
   /** A sentence about all answers of a model. */
   function conclusion(model, names, { answers, rows, steps }, truth) {
-    if (!model.perStep) return [make("b", {}, inWords(model, names, answers, 0)), ` for the whole sequence of ${steps} steps`];
+    if (!model.perStep) {
+      const right = agreement(model, names, answers, truth), verdict = right ? "; this is right" : `; the true answer is ${truth && truth[truth.length - 1]}`;
+      return [make("b", {}, inWords(model, names, answers, 0)), ` for the whole sequence of ${steps} steps`, right === null ? "" : verdict];
+    }
     if (model.kind === "values" || model.kind === "independent") return ["At the last step: ", make("b", {}, inWords(model, names, answers, rows - 1))];
     const count = new Map();
     for (let t = 0; t < rows; t++) { const k = best(answers, t * model.outputs, model.outputs); count.set(k, (count.get(k) || 0) + 1); }
     const [k, most] = [...count].sort((a, b) => b[1] - a[1])[0], right = agreement(model, names, answers, truth);
-    return ["Most often ", make("b", {}, names[k]), ` (${percent(most / rows)} of ${rows} steps)`, right === null ? "" : `; right at ${percent(right)} of them`];
+    return ["Most often ", make("b", {}, names[k]), ` (${percent(most / rows)} of ${rows} steps)`, right === null ? "" : `; right at ${percent(right)} of ${truth.every((label) => names.includes(label)) ? "them" : "those with a true answer"}`];
   }
 
   /** The answer to a whole sequence as a table of bars. */
@@ -172,7 +178,7 @@
     let same = 0;
     for (let t = 0; t < a.rows; t++) if (best(a.answers, t * n, n) === best(b.answers, t * n, n)) same++;
     const right = results.map((result, i) => agreement(models[i], names, result.answers, truth));
-    const scored = right[0] === null ? "" : ` ${models.map((model, i) => `${model.name} is right at ${percent(right[i])}`).join(", ")} of the steps.`;
+    const scored = right[0] === null || !models[0].perStep ? "" : ` ${models.map((model, i) => `${model.name} is right at ${percent(right[i])}`).join(", ")} of the steps.`;
     return (models[0].perStep ? `They give the same answer at ${percent(same / a.rows)} of the steps.` : same ? "They give the same answer." : "They give different answers.") + scored;
   }
 
