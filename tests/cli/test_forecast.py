@@ -1,6 +1,7 @@
 """The command `forecast`, from a CSV file to another."""
 
 import csv
+import re
 import sys
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from echolearn import ESNForecaster
-from echolearn.cli.forecast import read_series
+from echolearn.cli.forecast import plot_forecast, read_series
 from echolearn.cli.main import main
 
 
@@ -47,7 +48,7 @@ def test_what_is_wrong_with_a_file_is_said(sales, tmp_path):
         read_series(sales, "sale")
     ragged = tmp_path / "ragged.csv"
     ragged.write_text("a,b\n1,2\n3\n")
-    with pytest.raises(ValueError, match="line 3: 1 fields; the header has 2"):
+    with pytest.raises(ValueError, match="line 3: 1 field; the header has 2"):
         read_series(ragged, "a")
     twice = tmp_path / "twice.csv"
     twice.write_text("day,a\n2024-01-02,2\n2024-01-01,1\n2024-01-02,3\n")
@@ -59,6 +60,18 @@ def test_a_picture_of_an_unknown_kind_is_refused_before_the_file_is_read(tmp_pat
     done = CliRunner().invoke(main, ["forecast", str(tmp_path / "none.csv"), "--plot", "p.gif"])
     assert done.exit_code == 2
     assert "--plot p.gif: expected a name that ends in .png, .svg or .pdf." in done.output
+
+
+def test_a_picture_has_a_title_units_and_a_legend(tmp_path):
+    days = pd.date_range("2024-01-01", periods=6, name="day")
+    known, ahead = pd.Series(np.arange(4.0), index=days[:4]), pd.Series([4.0, 5.0], index=days[4:])
+    for rows, future, across in (
+        (known, ahead, "day"),
+        (known.to_numpy(), ahead.to_numpy(), "steps from the last value"),
+    ):
+        plot_forecast(tmp_path / "a.svg", rows, (future, future - 1, future + 1), ("visits", "90% interval"))
+        texts = re.findall("<!-- (.*?) -->", (tmp_path / "a.svg").read_text())
+        assert {"visits: 2 steps ahead", "visits", across, "known", "forecast", "90% interval"} <= set(texts)
 
 
 def forecast(file, *options):

@@ -100,8 +100,9 @@ def read_table(path: Path, *, header: bool | None = None, decimal: str | None = 
     for line, row in rows:
         if len(row) != width:
             raise ValueError(
-                f"{path}, line {line}: {len(row)} fields; the header has {width}, with {SEPARATORS[separator]} between "
-                f'columns. Put a field that contains {SEPARATORS[separator]} itself in quotation marks ("...").'
+                f"{path}, line {line}: {counted(len(row), 'field')}; the header has {width}, with "
+                f"{SEPARATORS[separator]} between columns. Put a field that contains "
+                f'{SEPARATORS[separator]} itself in quotation marks ("...").'
             )
     kept = [j for j in range(width) if any(row[j] for _, row in rows)]  # a separator may end every line
     lines, columns = [line for line, _ in rows], [[row[j] for _, row in rows] for j in kept]

@@ -15,6 +15,7 @@ import numpy as np
 from echolearn.cli.csv_files import TextTable, import_pandas, looks_like_date, read_dates, read_table, write_table
 from echolearn.cli.options import FILE, dates_option, decimal_option, force_option, header_option
 from echolearn.cli.outputs import claim, report
+from echolearn.display.facts import counted
 from echolearn.estimators import ESNForecaster
 from echolearn.forecasting.calendar import on_calendar
 from echolearn.modelfile.atomic import write_atomically
@@ -213,13 +214,14 @@ def plot_forecast(path: Path, known: Array | pd.Series, answer: Bounded, names: 
     axes = figure.subplots()
     forecast, lower, upper = (np.asarray(values) for values in answer)
     past, ahead = (getattr(rows, "index", None) for rows in (known, answer[0]))
+    across = getattr(past, "name", None) or "date"
     if past is None or ahead is None:
-        past, ahead = np.arange(1 - len(known), 1), np.arange(1, len(forecast) + 1)
-        axes.set_xlabel("steps from the last known value")
-    axes.plot(past, np.asarray(known), color="0.3", label=names[0])
+        past, ahead, across = np.arange(1 - len(known), 1), np.arange(1, len(forecast) + 1), "steps from the last value"
+    axes.set(title=f"{names[0]}: {counted(len(forecast), 'step')} ahead", xlabel=across, ylabel=names[0])
+    axes.plot(past, np.asarray(known), color="0.3", label="known")
     axes.plot(ahead, forecast, color="C0", lw=2, label="forecast")
     axes.fill_between(ahead, lower, upper, color="C0", alpha=0.2, label=names[1])
-    axes.legend(loc="upper left")
+    figure.legend(loc="outside right upper")  # beside the data
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix.lower().lstrip("."))
     write_atomically(path, content.getvalue())
