@@ -53,6 +53,119 @@ def starting(rows, prefix):
     return {name.removeprefix(prefix): row for name, row in rows.items() if name.startswith(prefix)}
 
 
+def total(rows, *names):
+    """Return the sum of some columns of rows; what a row does not have is 0."""
+    return sum(row.get(name, 0) for row in rows.values() for name in names)
+
+
+def corrupted(found):
+    """Return the size and the outcome of a campaign of damaged files."""
+    row = found["files"]["all"]
+    return f"{row['files']:,} files", f"{row.get('wrong', 0)} read wrongly"
+
+
+def choices(found):
+    """Return the size and the outcome of a sample of mutants."""
+    row = found["table"].get("all sampled") or found["table"]["all"]
+    return f"{row['mutants']} mutants", f"{row.get('survived', 0)} not noticed by a test"
+
+
+CAMPAIGNS = {  # by the name of the result file: what it is, its section, and the function that returns size and outcome
+    "model_files": ("damaged model and checkpoint files", "#model-and-checkpoint-files", corrupted),
+    "damaged_speech": ("damaged files of speech", "#files-of-speech", corrupted),
+    "inputs": (
+        "unusual inputs",
+        "#inputs",
+        lambda f: (f"{f['inputs']['all']['inputs']:,}", f"{f['inputs']['all'].get('wrong', 0)} answered wrongly"),
+    ),
+    "fuzz": (
+        "fuzzing of the readers",
+        "#fuzzing-of-the-readers-guided-by-coverage",
+        lambda f: (f"{total(f['readers'], 'tries'):,} files", f"{total(f['readers'], 'findings')} findings"),
+    ),
+    "random_series": (
+        "forecasts of random series",
+        "#forecasts-of-random-series",
+        lambda f: (f"{f['properties']['units']['series']:,} series", f"{total(f['properties'], 'wrong')} changed"),
+    ),
+    "stress": (
+        "numbers under stress",
+        "#numbers-under-stress",
+        lambda f: (
+            f"{sum(f['outcomes']['all'].values()):,} fits",
+            f"{f['outcomes']['all'].get('FAILED', 0)} failed without an explanation",
+        ),
+    ),
+    "exports": (
+        "exported networks",
+        "#exports",
+        lambda f: (f"{f['networks']} networks", f"{total(f['formats'], 'beyond 1e-5')} answers beyond 1e-5"),
+    ),
+    "service_hostile": (
+        "hostile requests to the service",
+        "#the-service",
+        lambda f: (
+            f"{f['attacks']['all']['requests']:,} requests",
+            f"{f['attacks']['all']['wrong'] + f['wrong answers to good questions']} answered wrongly",
+        ),
+    ),
+    "service_load": (
+        "services under load",
+        "#the-service",
+        lambda f: (
+            f"{total(f['services'], 'messages sent'):,} messages",
+            f"{total(f['services'], 'messages sent') - total(f['services'], 'messages answered')} lost",
+        ),
+    ),
+    "kills": (
+        "kills, and full disks",
+        "#checkpoints-kills-and-full-disks",
+        lambda f: (
+            f"{total(f['rows'], 'kills')} kills, {total(f['rows'], 'failed', 'calls')} failed writes",
+            f"{total(f['rows'], 'states lost')} states lost",
+        ),
+    ),
+    "dask_kills": (
+        "killed workers",
+        "../howto/scaling.md#when-workers-fail",
+        lambda f: (
+            f"{total(f['rows'], 'killed')} kills in {total(f['rows'], 'runs')} fits",
+            f"{total(f['rows'], 'runs') - total(f['rows'], 'same bits')} fits with other bits",
+        ),
+    ),
+    "corpus_on_disk": (
+        "a corpus on disk",
+        "#load-threads-and-processes",
+        lambda f: (f"{f['frames']:,} frames", f"{f['memory_mb']:,.0f} MB of memory"),
+    ),
+    "mutants": ("changed choices in the code", "#choices", choices),
+    "mutants-7": ("the same, a fresh sample", "#choices", choices),
+}
+
+
+@table
+def campaigns():
+    """Return when each campaign ran last, at which commit, its size and its outcome."""
+    cells = []
+    for name, (what, section, of) in CAMPAIGNS.items():
+        if found := load(name):
+            cells.append([f"[{what}]({section})", *of(found), *last_run(found["versions"])])
+    parts = load("load")
+    for name, found in parts.items():
+        if name != "versions":
+            size = ", ".join(f"{found[n]:,} {n}" for n in ("frames", "fits", "calls", "rounds") if n in found)
+            goal = "reached" if found["reached"] else "**missed**"
+            about = found if "date" in found else parts["versions"]
+            cells.append([f"[load: {name}](#load-threads-and-processes)", size, goal, *last_run(about)])
+    return markdown(["campaign", "size", "result", "last run", "commit"], cells)
+
+
+def last_run(about):
+    """Return the date and the commit of a run, or the version where the commit was not recorded."""
+    commit, *changes = about.get("commit", "").split(" with ")
+    return about["date"], f"{commit[:8]}{', with changes' * len(changes)}" if commit else f"of {about['echolearn']}"
+
+
 @table
 def model_files():
     """Return what became of damaged and forged model files."""

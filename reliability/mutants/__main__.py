@@ -4,6 +4,8 @@ Every mutant makes one choice otherwise: another comparison, sign, constant, par
 copy of the source tree with the tests that run the changed line. A test that fails kills it. What survives is either
 explained in explanations.json, or lacks a test. The named mutants come first, then a sample of each package. An
 interrupted campaign resumes; the survivors of an earlier one are tried again, with the tests that were added since.
+With --own, one package after another is judged by its own tests alone, which is soon done; what survives there is left
+to a campaign without it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,7 @@ HERE = Path(__file__).parent
 def main() -> None:
     """Run the campaign."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--each", type=int, default=50, help="mutants per package")
+    parser.add_argument("--each", type=int, default=12, help="mutants per package")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most", type=float, default=60.0, help="processor seconds of tests per mutant, about")
     parser.add_argument("--packages", nargs="*", default=PACKAGES, choices=PACKAGES)
@@ -37,26 +41,39 @@ def main() -> None:
     parser.add_argument("--named", action="store_true", help="only the named mutants")
     parser.add_argument("--sampled", action="store_true", help="only the sample")
     parser.add_argument("--same-copy", action="store_true", help="source and tests as the last campaign had them")
+    parser.add_argument("--own", action="store_true", help="only the quick judgement, by the tests of its own package")
     parser.add_argument("--quick", action="store_true", help="only the quick judgement, in one session of pytest")
     options = parser.parse_args()
     tree.WORK.mkdir(parents=True, exist_ok=True)
     if not options.same_copy:
         tree.update_copy()
     tests = tree.TestMap()
-    tests.update(options.folders)
     judging.load_libraries()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that the copy is left as it was
     path = tree.WORK / f"outcomes-{options.seed}.json"
     outcomes: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    work = [_named(name) for name in named.MUTANTS if not options.sampled]
+    work = []
+    for packages in [[one] for one in options.packages] if options.own else [options.packages]:
+        some = _chosen(packages, options)
+        work += some
+        tests.update(packages if options.own else options.folders)
+        campaign = _Campaign(tests, some, outcomes, path, options)
+        campaign.judge_quickly()
+        if not (options.quick or options.own):
+            campaign.judge_thoroughly()
+        _report([outcomes[entry["key"]] for entry in work if entry["key"] in outcomes], options)
+
+
+def _chosen(packages: Sequence[str], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the entries of the named mutants of some packages, and of a sample of their other mutants."""
+    work = [_named(name) for name, patch in named.MUTANTS.items() if patch.path.split("/")[2] in packages]
+    if options.sampled:
+        work = []
     if not options.named:
-        drawn = [draw(tree.COPY, package, options.each, options.seed) for package in options.packages]
-        work += [_sampled(mutant) for some in zip(*drawn, strict=True) for mutant in some]  # every package in turn
-    campaign = _Campaign(tests, work, outcomes, path, options)
-    campaign.judge_quickly()
-    if not options.quick:
-        campaign.judge_thoroughly()
-    _report([outcomes[entry["key"]] for entry in work if entry["key"] in outcomes], options)
+        drawn = [draw(tree.COPY, package, options.each, options.seed) for package in packages]
+        for mutants in zip_longest(*drawn):  # every package in turn; a small one has fewer
+            work += [_sampled(mutant) for mutant in mutants if mutant is not None]
+    return work
 
 
 class _Campaign:
@@ -84,7 +101,7 @@ class _Campaign:
 
     def rounds(self, k: int) -> list[list[str]]:
         """Return the tests of a mutant, in two rounds."""
-        return judging.choose_tests(self.tests, self.work[k]["places"], self.options.most)
+        return judging.choose_tests(self.tests, self.work[k]["places"], self.options.most, own_alone=self.options.own)
 
     def record(self, k: int, verdict: judging.Verdict, *, quick: bool = False) -> None:
         """Keep a verdict; quick: whether a mutant that survives has to be judged again."""
@@ -100,8 +117,10 @@ class _Campaign:
         jobs = []
         for k in self.left():
             entry, chosen = self.work[k], [test for some in self.rounds(k) for test in some]
-            jobs.append(session.Job(k, entry["path"], entry["source"], entry["places"].lines[0], chosen))
-        session.judge_quickly(jobs, self.tests, partial(self.record, quick=True))
+            if chosen:
+                jobs.append(session.Job(k, entry["path"], entry["source"], entry["places"].lines[0], chosen))
+        if jobs:
+            session.judge_quickly(jobs, self.tests, partial(self.record, quick=True))
         if self.path.is_file():
             self.outcomes |= json.loads(self.path.read_text(encoding="utf-8"))
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-PACKAGES = ("sequences", "readout", "training", "estimators", "speech", "experiments")
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "echolearn"
+PACKAGES = tuple(sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")))
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),

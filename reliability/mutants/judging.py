@@ -62,11 +62,11 @@ def load_libraries() -> None:
     assert "echolearn" not in sys.modules
 
 
-def choose_tests(tests: TestMap, places: Places, most: float) -> list[list[str]]:
+def choose_tests(tests: TestMap, places: Places, most: float, *, own_alone: bool = False) -> list[list[str]]:
     """Return the tests of a mutant in two rounds: some seconds of quick ones first, those of the module in front.
 
     The tests are those that run the statement, or the function (for the defaults in its head), or else the file.
-    The second round ends before it takes more than `most` seconds.
+    The second round ends before it takes more than `most` seconds. own_alone: only those of the package itself.
     """
     found: dict[str, list[str]] = {}
     for lines in (places.lines, places.function):
@@ -75,6 +75,8 @@ def choose_tests(tests: TestMap, places: Places, most: float) -> list[list[str]]
     found = found or tests.covering(places.path, None)
     package, module = places.path.split("/")[2], Path(places.path).stem
     own = f"tests/{package}/"
+    if own_alone:
+        found = {name: some for name, some in found.items() if name.startswith(own)}
 
     def rank(name: str) -> tuple[int, float]:
         seconds = sum(tests.files[name].seconds[test] for test in found[name])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reliability.mutants import drawing, named
+from reliability.mutants import drawing, judging, named, tree
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = '''"""A module."""
@@ -88,3 +88,23 @@ def test_a_draw_is_repeatable_and_every_mutant_stands_alone():
 def test_the_function_around_a_line():
     assert drawing.function_around(SOURCE, 5) is None
     assert drawing.function_around(SOURCE, 11) == (9, 15)
+
+
+def test_every_package_is_drawn_from():
+    folders = {path.name for path in (ROOT / "src" / "echolearn").iterdir() if (path / "__init__.py").is_file()}
+    assert set(drawing.PACKAGES) == folders
+    assert {"forecasting", "gradients", "states"} <= folders
+    assert all((ROOT / "tests" / folder).is_dir() for folder in folders)
+
+
+def test_a_mutant_may_be_judged_by_the_tests_of_its_own_package_alone(monkeypatch):
+    def entry(name):
+        return tree.Entry("", {f"{name}::test_a": 0.1}, {"src/echolearn/readout/ridge.py": {"3": [0]}})
+
+    tests = tree.TestMap()
+    names = ("tests/readout/test_network.py", "tests/readout/test_ridge.py", "tests/training/test_ridge.py")
+    monkeypatch.setattr(tests, "files", {name: entry(name) for name in names})
+    places = judging.Places("src/echolearn/readout/ridge.py", (3, 3), (2, 4))
+    own = [f"{name}::test_a" for name in ("tests/readout/test_ridge.py", "tests/readout/test_network.py")]
+    assert judging.choose_tests(tests, places, 60.0, own_alone=True) == [own]
+    assert "tests/training/test_ridge.py::test_a" in judging.choose_tests(tests, places, 60.0)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import tomllib
 from collections.abc import Callable
@@ -83,7 +84,7 @@ def test_the_folder_of_a_search_is_made_with_those_around_it(tmp_path: Path, mon
 def test_tune_finds_settings_that_train_takes(
     run: Callable[..., Result], refused: Callable[..., str], corpus: str, tmp_path: Path
 ) -> None:
-    out, fixed = tmp_path / "search", ("--units", 8, "--set", "learn=none", "--set", "readout=ridge")
+    out, fixed = tmp_path / "a search", ("--units", 8, "--set", "learn=none", "--set", "readout=ridge")
     first = run("tune", "--corpus", corpus, *fixed, "--trials", 2, "--out", out)
     assert first.exit_code == 0, first.output
     assert "best of 2 trials" in first.output
@@ -93,11 +94,25 @@ def test_tune_finds_settings_that_train_takes(
     assert "Every trial, best first" in page
     assert page.count("<svg") == 1
     assert "http" not in page.replace("http://www.w3.org", "")
-    model = tmp_path / "best.safetensors"
-    trained = run("train", "--out", model, "--corpus", corpus, "--config", out / "best.toml")
+    pasted = shlex.split(again.output.splitlines()[-1])
+    assert pasted[:2] == ["echolearn", "train"]
+    trained = run(*pasted[1:])
     assert trained.exit_code == 0, trained.output
-    assert "learn='none'" in run("info", model).output
+    assert "learn='none'" in run("info", out / "model.safetensors").output
     assert "holds another search" in refused("tune", "--corpus", corpus, "--units", 9, "--out", out)
+
+
+def test_the_printed_command_has_the_options_of_the_corpus(
+    run: Callable[..., Result], corpus: str, tmp_path: Path
+) -> None:
+    options = ("--corpus", corpus, "--normalise", "corpus", "--corpus-seed", "3")
+    found = run("tune", *options, "--units", 5, "--epochs", 0, "--trials", 1, "--out", tmp_path)
+    words = shlex.split(found.output.splitlines()[-1])
+    assert {tuple(words[k : k + 2]) for k in range(2, len(words), 2)} == {
+        *(options[k : k + 2] for k in range(0, len(options), 2)),
+        ("--config", str(tmp_path / "best.toml")),
+        ("--out", str(tmp_path / "model.safetensors")),
+    }
 
 
 def test_a_missing_extra_is_named_before_the_corpus_is_opened(

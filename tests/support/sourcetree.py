@@ -83,7 +83,7 @@ def place(path: Path, node: ast.AST) -> str:
 def is_compiled(node: ast.AST) -> bool:
     """Whether numba compiles this function, or one that it is inside of."""
     return any(
-        re.search(r"\b(njit|intrinsic)\b", ast.unparse(decorator))
+        re.search(r"\b(njit|cached_njit|intrinsic)\b", ast.unparse(decorator))
         for function in (node, *parents(node))
         if isinstance(function, Function)
         for decorator in function.decorator_list

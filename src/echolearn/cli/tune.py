@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,8 +64,17 @@ def tune(
     ctx.meta[RESUME_NOTE] = f"stopped; run the same command again to continue: finished trials are kept in {out}."
     result = tune_on_corpus(corpus, estimator, out, trials, changes)
     click.echo(result.summary())
-    again = f"echolearn train --corpus {corpus_settings['corpus']} --config {out / 'best.toml'} --out MODEL"
-    click.echo(f"written: {out / 'report.html'}, best.toml ({again})")
+    click.echo(f"written: {out / 'report.html'}, best.toml; a model with these settings:")
+    click.echo(_train_command(corpus_settings, out))
+
+
+def _train_command(corpus_settings: CorpusOptions, out: Path) -> str:
+    """Return the command, quoted for a shell, that trains a model on this corpus with the settings that were found."""
+    words = ["echolearn", "train"]
+    for name, value in corpus_settings.items():
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [f"--{name.replace('_', '-')}", str(one)] if one else []
+    return shlex.join([*words, "--config", str(out / "best.toml"), "--out", str(out / "model.safetensors")])
 
 
 def tune_on_corpus(

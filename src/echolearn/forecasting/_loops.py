@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.validation import Array
 
 LARGEST_LOG = 700.0  # exp of more is infinite
 
 
-@njit(cache=True)
+@cached_njit()
 def _move(v: float, time: int, p: Array, a: Array, x: Array, r: Array, s1: Array, s2: Array) -> None:
     """Take a member past the value v at a time, in place; a missing one (NaN) moves it along its own forecast."""
     i1, i2, phi, most = time % len(s1), time % len(s2), p[4], p[5]
@@ -39,7 +39,7 @@ def _move(v: float, time: int, p: Array, a: Array, x: Array, r: Array, s1: Array
     s2[i2] += p[3] * c
 
 
-@njit(cache=True)
+@cached_njit()
 def _forecast(time: int, p: Array, a: Array, x: Array, r: Array, s1: Array, s2: Array, out: Array) -> None:
     """Write the forecasts of the steps that follow a time."""
     for h in range(len(out)):  # of the autoregression
@@ -54,7 +54,7 @@ def _forecast(time: int, p: Array, a: Array, x: Array, r: Array, s1: Array, s2: 
         out[h - 1] += x[0] + growth * x[1] + s1[(time + h) % len(s1)] + s2[(time + h) % len(s2)]
 
 
-@njit(cache=True)
+@cached_njit()
 def forecast(time: int, logs: Array, P: Array, A: Array, L: Array, R: Array, S1: Array, S2: Array, F: Array) -> None:
     """Write F[k, h - 1], the forecast of every member h steps after a time."""
     for k in range(len(P)):
@@ -67,7 +67,7 @@ def forecast(time: int, logs: Array, P: Array, A: Array, L: Array, R: Array, S1:
                 F[k, h] = math.exp(min(F[k, h], LARGEST_LOG))
 
 
-@njit(cache=True)
+@cached_njit()
 def advance(
     y: Array, time: int, logs: Array, P: Array, A: Array, L: Array, R: Array, S1: Array, S2: Array, F: Array
 ) -> None:
@@ -85,7 +85,7 @@ def advance(
         forecast(time + t, logs, P, A, L, R, S1, S2, F[t])
 
 
-@njit(cache=True)
+@cached_njit()
 def mean_squared_error(
     y: Array, p: Array, level: float, trend: float, s1: Array, s2: Array, horizon: int, skip: int, stride: int
 ) -> float:
@@ -108,7 +108,7 @@ def mean_squared_error(
     return total / max(count, 1)
 
 
-@njit(cache=True)
+@cached_njit()
 def advance_features(z: Array, expected: Array, time: int, past: Array, level: Array, rate: float, out: Array) -> None:
     """Write the inputs of a network for each value: innovation, change since a season ago, deviation from a slow level.
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 from scipy import linalg
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.validation import Array, is_number
 
 MIN_RIDGE = 1e-300  # a larger ridge has a finite inverse
 
 
-@njit(nogil=True, cache=True)
+@cached_njit(nogil=True)
 def _downdate(P: Array, half: Array, scale: float) -> None:
     """Set P = (P - half half') scale, in one pass over P; it stays symmetric to the bit."""
     for i in range(P.shape[0]):

@@ -14,11 +14,11 @@ from itertools import pairwise
 from typing import cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from echolearn.display.progress import StageProgress
+from echolearn.execution.compilation import cached_njit
 from echolearn.speech._features import Frames, Labels, boundary_time, first_frame
 from echolearn.speech._labels import Segment
 from echolearn.speech._phone_set import STATES_PER_PHONE
@@ -370,7 +370,7 @@ class Mixtures:
         return replace(self, log_weights=log_weights, means=means, variances=variances)
 
 
-@njit(cache=True)
+@cached_njit()
 def best_path(
     emission: NDArray[np.float32],
     chain: NDArray[np.int64],

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import overload
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from echolearn.display.facts import counted, one_line
+from echolearn.execution.compilation import cached_njit
 from echolearn.speech._audio import RATE_HZ
 
 WINDOW_SAMPLES, SHIFT_SAMPLES = 400, 160
@@ -156,7 +156,7 @@ def normalised(
     return scaled.astype(np.float32)
 
 
-@njit(cache=True)
+@cached_njit()
 def _follow(
     frames: NDArray[np.float32],
     mean: NDArray[np.float64],

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.stats import norm
+
+from echolearn.execution.compilation import cached_njit
 
 SUBSTITUTION_COST, DELETION_COST, INSERTION_COST = 4, 3, 3
 BOOTSTRAP_DRAWS = 10_000
@@ -54,7 +55,7 @@ class Counts(NamedTuple):
         return Counts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-@njit(cache=True)
+@cached_njit()
 def _moves(reference: NDArray[np.int64], hypothesis: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Return the last move of the cheapest alignment of every pair of prefixes: 0 both, 1 reference, 2 hypothesis."""
     n, m = len(reference), len(hypothesis)

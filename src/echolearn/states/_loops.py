@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from numba import njit
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.states._activations import COMPILER_OPTIONS, INNER_OPTIONS, activate, precise_tanh, times_slope
 from echolearn.states._simd import Lanes, add_outer, add_product, add_statistics, load, store
 from echolearn.validation import Array
@@ -15,7 +16,7 @@ from echolearn.validation import Array
 STEPS_PER_FLUSH = 256  # steps after which float32 partial sums are added to float64 ones
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def forward_few(
     place: Array,
     value: Array,
@@ -50,7 +51,7 @@ def forward_few(
                 H[r, i] = h[i]
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def forward_many(
     lanes: Lanes,
     indptr: Array,
@@ -89,7 +90,7 @@ def forward_many(
             store(lanes, h, H, r, stride, live)
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def backward_few(
     place: Array,
     place_T: Array,
@@ -158,7 +159,7 @@ def _flush(part_W: Array, part_a: Array, sum_W: Array, sum_a: Array) -> None:
             part_W[k, i] = 0
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def backward_many(
     lanes: Lanes,
     indptr: Array,
@@ -242,7 +243,7 @@ def _at_drive(a: Array, error: Array, f: Array, before: Array, delta: Array, z: 
         delta[i] = d - z[i]
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def summarize(
     lanes: Lanes,
     W: tuple[Array, Array, Array],

@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.states._activations import COMPILER_OPTIONS, INNER_OPTIONS
 from echolearn.validation import Array
 
@@ -27,7 +28,7 @@ def _hash(x: np.uint32) -> np.uint32:
     return np.uint32(x ^ (x >> np.uint32(16)))
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def add_and_normalize(
     x: Array, o: Array, b: Array, drop: int, seed: int, scale: float, eps: float, z: Array, r: Array
 ) -> None:
@@ -56,7 +57,7 @@ def add_and_normalize(
             z[t, c] = row[c] * q
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def normalize_back(z: Array, r: Array, dz: Array, dx: Array) -> None:
     """Add to dx (K, C) the derivative through z = x / rms(x): r (dz - z mean(dz z))."""
     K, C = z.shape
@@ -70,7 +71,7 @@ def normalize_back(z: Array, r: Array, dz: Array, dx: Array) -> None:
             dx[t, c] += q * (dz[t, c] - z[t, c] * s)
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def drop_back(dx: Array, drop: int, seed: int, scale: float, do: Array, db: Array) -> None:
     """Fill do (K, C) with dx after the dropout of `add_and_normalize`, and add its sum over the frames to db (C,)."""
     K, C = dx.shape
@@ -87,7 +88,7 @@ def drop_back(dx: Array, drop: int, seed: int, scale: float, do: Array, db: Arra
 # what overlaps is checked at run time for a few arrays only, and other loops would not be vectorised.
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def scan(re: Array, im: Array, gain: Array, bounds: Array, h0: Array, f: int, h: Array) -> None:
     """Replace u (K, H) in h by the states h_t = a R(theta) h_{t-1} + (1 - a) u_t.
 
@@ -113,7 +114,7 @@ def _step(re: Array, im: Array, gain: Array, begin: int, end: int, before: Array
         v[c] = im[c] * x[c] + re[c] * y[c] + gain[c] * v[c]
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def rectify(h: Array, b: Array, drop: int, seed: int, scale: float, p: Array) -> None:
     """Fill p = relu(h + b) (K, H), with dropout."""
     K, H = h.shape
@@ -132,7 +133,7 @@ def rectify(h: Array, b: Array, drop: int, seed: int, scale: float, p: Array) ->
                 out[c] = v if v > zero else zero
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def rectify_back(p: Array, scale: float, d: Array, db: Array) -> None:
     """Turn dE/dp in d (K, H) into dE/dh, and add its sum over the frames to db (H,)."""
     K, H = p.shape
@@ -144,7 +145,7 @@ def rectify_back(p: Array, scale: float, d: Array, db: Array) -> None:
             db[c] += d[t, c]
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def scan_back(
     re: Array, im: Array, gain: Array, bounds: Array, h0: Array, f: int, h: Array, d: Array, D: Array, carry: Array
 ) -> None:

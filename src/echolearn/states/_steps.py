@@ -6,11 +6,12 @@ import math
 
 from numba import njit
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.states._activations import COMPILER_OPTIONS, INNER_OPTIONS, activate
 from echolearn.validation import Array
 
 
-@njit(cache=True, **COMPILER_OPTIONS)
+@cached_njit(**COMPILER_OPTIONS)
 def advance(
     X: Array,
     W: Array,

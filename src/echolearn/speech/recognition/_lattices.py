@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.speech.recognition._search import Search, Token
 from echolearn.speech.recognition._trellis import lattice_arcs
 
@@ -62,8 +62,9 @@ class Lattice:
         """Return the score of the best path to and from each node, or the logarithms of the sums of all paths."""
         n = len(self.frame)
         # The way back is a way forward on which nodes and arcs are counted from the end.
-        turned = [np.ascontiguousarray(one[::-1]) for one in (n - 1 - self.end, n - 1 - self.start, scores)]
-        return _totals(n, self.start, self.end, scores, summed), _totals(n, *turned, summed)[::-1]
+        start, end = (np.ascontiguousarray(n - 1 - one[::-1]) for one in (self.end, self.start))
+        after = _totals(n, start, end, np.ascontiguousarray(scores[::-1]), summed)[::-1]
+        return _totals(n, self.start, self.end, scores, summed), after
 
     def nbest(self, n: int) -> list[Hypothesis]:
         """Return the best sequences of tokens, all different, in order of their scores: n, or all within the beam."""
@@ -183,7 +184,7 @@ def _extend(
     return inside.get(len(rest) - 1, -math.inf), following
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _totals(
     n: int, start: NDArray[np.int64], end: NDArray[np.int64], score: NDArray[np.float64], summed: bool
 ) -> NDArray[np.float64]:

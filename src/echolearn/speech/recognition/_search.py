@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.speech.recognition._graph import Graph, Routes
 
 
@@ -29,7 +29,7 @@ class Token(NamedTuple):
     confidence: float | None = None
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _reach(
     routes: Routes,
     scores: NDArray[np.float32],
@@ -55,7 +55,7 @@ def _reach(
     return n_reached
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _pass_on(
     u: int,
     routes: Routes,
@@ -73,7 +73,7 @@ def _pass_on(
             completed[v] = routes.token[arc]
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _advance(
     routes: Routes,
     scores: NDArray[np.float32],

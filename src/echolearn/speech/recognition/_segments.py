@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.speech._phone_set import SILENCES, PhoneMap
 from echolearn.speech.recognition._decoder import MIN_PROBABILITY, DecodingWeights, scaled_logarithms, state_shares
 from echolearn.speech.recognition._phone_models import PhoneModel, learn_phone_models, phone_segments
@@ -119,7 +119,7 @@ def _states(models: Sequence[PhoneModel]) -> _States:
     return states
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _segment_scores(
     frames: NDArray[np.float64], labels: NDArray[np.int64], entry: NDArray[np.float64], onward: NDArray[np.float64]
 ) -> NDArray[np.float64]:

@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Collection, Iterable
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.speech._audio import FULL_SCALE, RATE_HZ, Resampler, as_samples, scale_problem
 from echolearn.speech._feature_recipe import FeatureRecipe
 from echolearn.speech._features import FRAME_SECONDS, Frames
@@ -183,7 +183,7 @@ def pause_frames(pause: float | None) -> int | None:
     return max(1, round(pause / FRAME_SECONDS))
 
 
-@njit(cache=True)
+@cached_njit()
 def _common(records: NDArray[np.int64], count: int, record: NDArray[np.int64], scores: NDArray[np.float32]) -> int:
     """Return the latest record that all live paths go through; -1 if there is none."""
     marked = np.zeros(count, dtype=np.bool_)
@@ -209,7 +209,7 @@ def _common(records: NDArray[np.int64], count: int, record: NDArray[np.int64], s
     return -1
 
 
-@njit(cache=True)
+@cached_njit()
 def _trimmed(
     records: NDArray[np.int64], count: int, record: NDArray[np.int64], scores: NDArray[np.float32], root: int
 ) -> int:
@@ -238,7 +238,7 @@ def _trimmed(
     return n_kept
 
 
-@njit(cache=True)
+@cached_njit()
 def _give_up(
     records: NDArray[np.int64], count: int, record: NDArray[np.int64], scores: NDArray[np.float32], through: int
 ) -> None:

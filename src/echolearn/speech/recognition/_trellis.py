@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from echolearn.execution.compilation import cached_njit
 from echolearn.speech.recognition._graph import Routes
 from echolearn.speech.recognition._search import Search
 
@@ -79,7 +79,7 @@ def _between_anchors(
     return np.r_[points, search.frame], Arcs(start, end, token, *values[first].T)
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _backward(
     routes: Routes,
     frames: NDArray[np.float32],
@@ -109,7 +109,7 @@ def _backward(
     return best_later
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _find(node: NDArray[np.int64], begin: int, end: int, wanted: int) -> int:
     """Return where a node stands among ascending ones, or -1."""
     stop = end
@@ -122,7 +122,7 @@ def _find(node: NDArray[np.int64], begin: int, end: int, wanted: int) -> int:
     return begin if begin < stop and node[begin] == wanted else -1
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _collapse(
     routes: Routes,
     frames: NDArray[np.float32],
@@ -168,7 +168,7 @@ def _collapse(
     return which[:count], values[:count]
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _room(
     which: NDArray[np.int64], values: NDArray[np.float64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
