@@ -50,7 +50,8 @@ def test_rows_in_any_order_and_with_gaps_lie_on_the_calendar_of_pandas(frequency
 
 
 def test_seasons_that_a_calendar_suggests():
-    expected = {"h": [24, 168], "30min": [2, 48, 336], "D": [7, 365], "B": [5, 261], "W": [52], "ME": [12], "YS": []}
+    expected = {"h": [24, 168], "30min": [48, 336], "min": [60, 1440], "D": [7, 365]}
+    expected |= {"B": [5, 261], "W": [52], "ME": [12], "YS": []}
     for frequency, seasons in expected.items():
         _, calendar = on_calendar(pd.Series(0.0, index=pd.date_range("2020", periods=30, freq=frequency)), "series")
         assert calendar.seasons[: len(seasons)] == seasons

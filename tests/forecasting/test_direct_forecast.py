@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echolearn import ESNForecaster
+from echolearn import ESNForecaster, load
 from echolearn.datasets import mackey_glass
 from echolearn.exceptions import ExportError
 from toys import grouped
@@ -159,3 +159,19 @@ def test_bad_input_is_explained(call, words):
 
 def test_same_seed_same_bits():
     np.testing.assert_array_equal(ESNForecaster(**grouped(SMALL)).fit(MONTHS[:120]).predict(12), ESN.predict(12))
+
+
+def test_a_series_that_is_never_negative_has_no_negative_forecast(tmp_path):
+    """Sales that fade out end at zero, unless logarithms are ruled out or a value was negative."""
+    rng = np.random.default_rng(0)
+    fading = np.maximum(60.0 - np.arange(70) + 4 * rng.normal(size=70), 0.0)
+    esn, unbound = (ESNForecaster(20, method="direct", log=log).fit(fading) for log in ("auto", False))
+    esn.save(tmp_path / "a.safetensors")
+    for one in (esn, load(tmp_path / "a.safetensors")):
+        assert min(one.predict(12).min(), one.forecast_paths(12, 50).min()) >= 0
+        assert one.forecast_interval(12)[0].min() == 0 < one.forecast_interval(12)[1].min()
+    assert unbound.forecast_interval(12)[0].min() < 0
+    assert esn.forecast_interval(12, warm_up=fading)[0].min() == 0
+    assert esn.forecast_interval(12, warm_up=fading - 1)[0].min() < 0
+    assert esn.update([-1.0]).forecast_interval(12)[0].min() < 0
+    assert ESNForecaster(20, method="direct").fit(fading - 1).forecast_interval(12)[0].min() < 0

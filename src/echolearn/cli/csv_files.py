@@ -230,12 +230,11 @@ COMPACT_DATE = re.compile(r"(1[5-9]|2[01])\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01
 ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?( ?(?P<zone>Z|[+-]\d{2}(:?\d{2})?))?)?)?")
 WRITTEN_DATE = re.compile(r"(\d{1,4})([./-])\d{1,2}\2(\d{1,4})(?:([ T])\d{1,2}:\d{2}(:\d{2})?)?")
 MONTH_NAME = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-MONTH = re.compile(rf"\d{{1,2}}[/-]\d{{4}}|(\d{{1,2}}[ -])?{MONTH_NAME}[ -](\d{{1,2}},?[ -])?\d{{4}}", re.IGNORECASE)
-MONTH_FORMS = (
-    *("%m/%Y", "%m-%Y"),
-    *(form.format(name) for name in ("%b", "%B") for form in ("{} %Y", "{}-%Y", "%d {} %Y", "%d-{}-%Y", "{} %d %Y")),
-    *(form.format(name) for name in ("%b", "%B") for form in ("{}-%d-%Y", "{} %d, %Y")),
+MONTH = re.compile(
+    rf"\d{{1,2}}[/-]\d{{4}}|(\d{{1,2}}[ -])?{MONTH_NAME}[ -](\d{{1,2}},?[ -])?\d{{4}}|\d{{4}}[ -]{MONTH_NAME}",
+    re.IGNORECASE,
 )
+MONTH_FORMS = ("%m %Y", *(f.format(name) for name in ("%b", "%B") for f in ("{} %Y", "%d {} %Y", "{} %d %Y", "%Y {}")))
 QUARTER = re.compile(r"\d{4}[ -]?[Qq][1-4]")
 DATE_FORMS = {"year-first": "%Y{0}%m{0}%d", "day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y"}
 
@@ -322,5 +321,6 @@ def _named_dates(pandas: ModuleType, texts: Sequence[str]) -> pd.DatetimeIndex |
         return cast("pd.DatetimeIndex", quarters.to_timestamp())
     if not all(map(MONTH.fullmatch, texts)):
         return None
-    readings = [pandas.to_datetime(texts, format=form, errors="coerce") for form in MONTH_FORMS]
+    plain = [re.sub("[ ,/-]+", " ", text) for text in texts]
+    readings = [pandas.to_datetime(plain, format=form, errors="coerce") for form in MONTH_FORMS]
     return cast("pd.DatetimeIndex", min(readings, key=lambda dates: int(dates.isna().sum())))

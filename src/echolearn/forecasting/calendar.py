@@ -21,6 +21,7 @@ MAX_DATES_PER_ROW = 5  # times as many dates as there are rows; beyond this the 
 RUN_LENGTHS = (24, 10, 5, 3)  # rows whose frequency is inferred, where all rows together have none
 MAX_RUNS_PER_LENGTH = 20  # that are looked at
 MAX_CYCLE_STEPS = 12  # distances that repeat, such as 4, 4 and 5 weeks
+MIN_HOUR_STEPS = 6  # fewer show how smooth a day is, not what an hour repeats
 PERIOD_SECONDS = (3600.0, 86400.0, 604800.0, 365.25 * 86400)  # after which series may repeat: hour, day, week, year
 STEPS_PER_MEAN = 400  # by which the mean distance of dates is measured,
 MAX_YEARS_PER_MEAN = 30  # and how far ahead: there are no dates after some year
@@ -76,7 +77,7 @@ class Calendar:
 
     @property
     def seasons(self) -> list[int]:
-        """How many steps an hour, a day, a week and a year have, where these are two or more."""
+        """How many steps an hour (of six or more), a day, a week and a year have, where these are two or more."""
         if self.kind in ("numbers", "rows"):
             return []
 
@@ -87,7 +88,8 @@ class Calendar:
 
         steps = int(MAX_YEARS_PER_MEAN * PERIOD_SECONDS[-1] / mean_seconds(1))
         seconds = mean_seconds(max(1, min(STEPS_PER_MEAN, steps)))
-        return sorted({m for period in PERIOD_SECONDS if (m := round(period / seconds)) > 1})
+        counts = [round(period / seconds) for period in PERIOD_SECONDS]
+        return sorted({m for m in counts if m > 1} - ({counts[0]} if counts[0] < MIN_HOUR_STEPS else set()))
 
 
 def rows_in_order(table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, bool]:

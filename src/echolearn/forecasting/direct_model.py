@@ -87,6 +87,7 @@ class Column:
     past: Array  # (m,), the last season
     level: float  # the slow level
     age: int  # the number of steps since the last known value
+    never_negative: bool  # whether no value was, and logarithms were not ruled out: then no forecast is either
 
     def begin(self, y: Array) -> Self:
         """Return the column before the first value of a series y, in the unit of its values."""
@@ -163,8 +164,9 @@ def fit_column(
     rest = y - E @ effects
     members, C = fit_smoothing(rest, seasons, horizon, log=log, trend=trend)
     in_logs = bool(members.weights[members.logs].sum() > 0.5 and np.nanmin(rest) > 0 and C.min() > 0)
-    unit, ones = typical_step(rest), np.ones(horizon)
-    column = Column(members, in_logs, ones, np.ones(DEVIATIONS_PER_COLUMN), effects, unit, 0.0, ones, 0.0, 0)
+    unit, ones, never_negative = typical_step(rest), np.ones(horizon), log is not False and bool(np.nanmin(y) >= 0)
+    scales = np.ones(DEVIATIONS_PER_COLUMN)
+    column = Column(members, in_logs, ones, scales, effects, unit, 0.0, ones, 0.0, 0, never_negative)
     track = column.begin(rest).follow(rest, horizon)
     first = first_origin(len(y), seasons)
     errors = track.errors[first:]
@@ -176,6 +178,12 @@ def fit_column(
     tiny = 1e-12 * max(unit, 1e-300)
     input_scale = np.where(input_scale > tiny, input_scale, 1.0)
     return replace(track, end=replace(track.end, spread=np.maximum(spread, tiny), input_scale=input_scale))
+
+
+def with_signs(columns: Iterable[Column], Y: Array) -> tuple[Column, ...]:
+    """Return columns that know whether they had negative values in Y (n, columns)."""
+    negative = (Y < 0).any(axis=0)
+    return tuple(replace(c, never_negative=bool(c.never_negative and not negative[j])) for j, c in enumerate(columns))
 
 
 def typical_step(y: Array) -> float:
@@ -239,10 +247,10 @@ class DirectModel:
 
     def start(self, Y: Array, E: Array) -> Self:
         """Return the model before another series, in the units of its values Y (n, dims) with exogenous inputs E."""
-        columns = tuple(c.begin(y) for c, y in zip(self.columns, self._without_effects(Y, E), strict=True))
+        columns = (c.begin(y) for c, y in zip(self.columns, self._without_effects(Y, E), strict=True))
         r = self.reservoir
         state = np.zeros(r.N) if r.initial_state is None else np.asarray(r.initial_state, dtype=np.float64)
-        return replace(self, columns=columns, state=state, inputs=np.zeros(r.n_in))
+        return replace(self, columns=with_signs(columns, Y), state=state, inputs=np.zeros(r.n_in))
 
     def follow(self, Y: Array, E: Array) -> Self:
         """Return the model after further values Y (n, dims) with exogenous inputs E; warn of an odd last value."""
@@ -255,7 +263,7 @@ class DirectModel:
                     "because all its values were positive. Fit again with it.",
                     ForecastWarning,
                 )
-        moved = replace(self, columns=tuple(track.end for track in tracks))
+        moved = replace(self, columns=with_signs((track.end for track in tracks), Y))
         if not self.D.any():
             return moved
         U = network_inputs(tracks)
@@ -267,8 +275,8 @@ class DirectModel:
 
     def in_units(self, Z: Array, E: Array) -> Array:
         """Return forecasts (..., steps, dims) in the units of the series, with the effects of inputs E (steps, ...)."""
-        values = [from_scale(Z[..., j], c.log) + E @ c.effects for j, c in enumerate(self.columns)]
-        return np.stack(values, axis=-1)
+        values = np.stack([from_scale(Z[..., j], c.log) + E @ c.effects for j, c in enumerate(self.columns)], axis=-1)
+        return np.maximum(values, [0.0 if c.never_negative else -np.inf for c in self.columns])
 
     def _without_effects(self, Y: Array, E: Array) -> list[Array]:
         """Return the values of each column less the effects of exogenous inputs."""

@@ -91,7 +91,7 @@ TENSORS: dict[str, Tensor] = {
     "direct.errors": Tensor(("errors",), gaps=True),
     "direct.members": Tensor(("members", "thirteen and lags")),
     "direct.seasonal": Tensor(("seasonal",)),
-    "direct.counts": Tensor(("series columns", "six"), ("I64",)),
+    "direct.counts": Tensor(("series columns", "seven"), ("I64",)),
     "direct.columns": Tensor(("series columns", "six")),
     "direct.spread": Tensor(("outputs",)),
     "direct.sizes": Tensor(("series", "two"), ("I64",)),
@@ -114,7 +114,7 @@ LAYER_TENSORS = {
     "W_out": ("C", "C"),
     "b_out": ("C",),
 }
-FIXED_LENGTHS = {"two": 2, "four": len(SETS_OF_UNITS), "six": 6, "thirteen and lags": 13 + 2 * 51}
+FIXED_LENGTHS = {"two": 2, "four": len(SETS_OF_UNITS), "six": 6, "seven": 7, "thirteen and lags": 13 + 2 * 51}
 
 
 def named(*prefixes: str) -> frozenset[str]:

@@ -43,7 +43,10 @@ def _direct_tensors(models: Sequence[DirectModel]) -> dict[str, Array]:
     smoothings = [column.members for column in columns]
     members = [np.column_stack([m.P, m.logs, m.trends, m.second, m.weights, m.L, m.A, m.R]) for m in smoothings]
     seasonal = [np.concatenate([c.members.S1.ravel(), c.members.S2.ravel(), c.past]) for c in columns]
-    counts = [[len(c.members.P), *c.members.seasons, c.members.time, int(c.log), c.age] for c in columns]
+    counts = [
+        [len(c.members.P), *c.members.seasons, c.members.time, int(c.log), c.age, int(c.never_negative)]
+        for c in columns
+    ]
     numbers = [[*c.input_scale, c.unit, c.expected, c.level] for c in columns]
     arrays = {
         "D": np.hstack([model.D for model in models]),
@@ -164,7 +167,7 @@ def _restore_direct(
 
 def _column(count: list[int], rows: Array, seasonal: Array, spread: Array, others: tuple[Array, Array]) -> Column:
     """Return one column; others: its numbers, and the effects of exogenous inputs."""
-    K, m1, m2, time, log, age = count
+    K, m1, m2, time, log, age, never_negative = count
     trends = rows[:, 8].astype(np.int64)
     if not ((trends >= 0) & (trends < len(TRENDS))).all():
         raise ValueError("a member has a trend of no known kind")
@@ -184,4 +187,6 @@ def _column(count: list[int], rows: Array, seasonal: Array, spread: Array, other
     numbers, effects = others
     unit, expected, level = numbers[3:].tolist()
     past = seasonal[K * (m1 + m2) :].copy()
-    return Column(members, bool(log), spread, numbers[:3], effects, unit, expected, past, level, age)
+    return Column(
+        members, bool(log), spread, numbers[:3], effects, unit, expected, past, level, age, bool(never_negative)
+    )
