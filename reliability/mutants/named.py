@@ -72,4 +72,49 @@ MUTANTS = {
     "a figure of the paper altered": Patch(
         f"{_SRC}/paper/table1.py", "(0.638, 0.542, 0.527, 0.521)", "(0.638, 0.542, 0.527, 0.512)"
     ),
+    "no pair of a deep network turns": Patch(
+        f"{_SRC}/reservoir/_deep_reservoir.py", "TURNING_SHARE = 0.5", "TURNING_SHARE = 0.0"
+    ),
+    "deep networks learn with one step size": Patch(
+        f"{_SRC}/training/objectives/deep_network.py",
+        "return float(1 + np.cos(np.pi * (done - WARM_UP_SHARE) / (1 - WARM_UP_SHARE))) / 2",
+        "return 1.0",
+    ),
+    "labels of deep networks are not smoothed": Patch(
+        f"{_SRC}/training/objectives/deep_network.py", "R[labels] += smoothing", "R[labels] += 0.0"
+    ),
+    "deep networks keep the last epoch": Patch(
+        f"{_SRC}/fitting/depth.py",
+        "DeepFit(drawn.with_weights(result.best), _readout_rows(result.best),",
+        "DeepFit(drawn.with_weights(objective.weights), _readout_rows(objective.weights),",
+    ),
+    "deep networks are examined on their training data": Patch(
+        f"{_SRC}/fitting/depth.py", "data = split.held_out or split.train", "data = split.train"
+    ),
+    "no dropout unless it is given": Patch(
+        f"{_SRC}/fitting/depth.py",
+        "return min(MAX_DROPOUT, DROPOUT_PER_ROOT * float(np.sqrt(weights / targets)))",
+        "return 0.0",
+    ),
+    "the first network of an ensemble alone": Patch(
+        f"{_SRC}/fitting/depth.py",
+        "network = DeepNetwork(tuple(fit.stack for fit in fits),",
+        "network = DeepNetwork(tuple(fits[0].stack for _ in fits),",
+    ),
+    "corrections of forecasts are trusted fully": Patch(
+        f"{_SRC}/forecasting/correction.py", "TRUST_SHARE = 0.6", "TRUST_SHARE = 1.0"
+    ),
+    "a forecast that runs away is no news": Patch(
+        f"{_SRC}/forecasting/loop_forecast.py", "RUNAWAY_DEVIATIONS = 100.0", "RUNAWAY_DEVIATIONS = 1e300"
+    ),
+    "intervals as narrow as the errors of training": Patch(
+        f"{_SRC}/forecasting/direct_model.py", "FITTED_PARAMETERS = 2.5", "FITTED_PARAMETERS = 0.0"
+    ),
+    "a series may repeat by chance": Patch(f"{_SRC}/forecasting/seasons.py", "MAX_CHANCE = 0.02", "MAX_CHANCE = 1.0"),
+    "levels learn from odd values": Patch(
+        f"{_SRC}/forecasting/smoothing.py", "MAX_LEARNED_CHANGES = 8.0", "MAX_LEARNED_CHANGES = 1e9"
+    ),
+    "loops win without a gain": Patch(
+        f"{_SRC}/forecasting/forecast.py", "MIN_LOOP_GAIN_SHARE = 0.1", "MIN_LOOP_GAIN_SHARE = -9.0"
+    ),
 }
