@@ -182,8 +182,8 @@ def fit_column(
 
 def with_signs(columns: Iterable[Column], Y: Array) -> tuple[Column, ...]:
     """Return columns that know whether they had negative values in Y (n, columns)."""
-    negative = (Y < 0).any(axis=0)
-    return tuple(replace(c, never_negative=bool(c.never_negative and not negative[j])) for j, c in enumerate(columns))
+    each = zip(columns, Y.T, strict=True)
+    return tuple(replace(c, never_negative=c.never_negative and not bool((y < 0).any())) for c, y in each)
 
 
 def typical_step(y: Array) -> float:
@@ -276,7 +276,7 @@ class DirectModel:
     def in_units(self, Z: Array, E: Array) -> Array:
         """Return forecasts (..., steps, dims) in the units of the series, with the effects of inputs E (steps, ...)."""
         values = np.stack([from_scale(Z[..., j], c.log) + E @ c.effects for j, c in enumerate(self.columns)], axis=-1)
-        return np.maximum(values, [0.0 if c.never_negative else -np.inf for c in self.columns])
+        return np.asarray(np.maximum(values, [0.0 if c.never_negative else -np.inf for c in self.columns]))
 
     def _without_effects(self, Y: Array, E: Array) -> list[Array]:
         """Return the values of each column less the effects of exogenous inputs."""
