@@ -3,14 +3,18 @@
     python benchmarks/result_pictures.py
 
 contest.svg: test error over training seconds. table1.svg: Table 1, the paper's and ours. learning.svg: what each step
-of learning gives. sequences.svg: errors on whole series beside MiniRocket's.
+of learning gives. sequences.svg: errors on whole series beside MiniRocket's. sequence_ranks.svg: mean ranks.
 """
 
+import itertools
+
 import matplotlib
+import numpy as np
+from scipy.stats import rankdata, studentized_range
 
 from echolearn.paper.table1 import PAPER_TIMIT
 from paper_tables import scaled_content
-from sequences import OURS, table_of
+from sequences import OURS, complete_methods, table_of
 from table_text import ROOT, load
 
 matplotlib.use("agg")
@@ -122,8 +126,40 @@ def sequences():
     return figure
 
 
+def critical_difference(methods, sets):
+    """Return the difference of mean ranks that Nemenyi's test at 5 % takes for real."""
+    quantile = float(studentized_range.ppf(0.95, methods, np.inf)) / np.sqrt(2)
+    return quantile * float(np.sqrt(methods * (methods + 1) / (6 * sets)))
+
+
+def sequence_ranks():
+    """Return the mean ranks on whole series; a bar joins methods that are no farther apart than that difference."""
+    methods = complete_methods()
+    errors = table_of("error", methods)
+    ranks = rankdata(errors.round(9), axis=1).mean(axis=0)
+    order, far = np.argsort(ranks), critical_difference(len(ranks), len(errors))
+    figure, axes = plt.subplots(figsize=(8, 1.9), layout="constrained")
+    for k, (method, rank) in enumerate(zip(np.array(methods)[order], ranks[order], strict=True)):
+        axes.plot([rank, rank], [0, 1 + k], color=BLUE if method == OURS else GREY)
+        side = "left" if k < len(order) / 2 else "right"  # beside the lines of the others
+        axes.text(rank, 1.1 + k, f"{method} {rank:.2f}", ha=side, va="bottom")
+    level = -0.5
+    for first, last in itertools.combinations(range(len(order)), 2):
+        ends = ranks[order[first]], ranks[order[last]]
+        wider = first > 0 and ends[1] - ranks[order[first - 1]] <= far
+        wider |= last + 1 < len(order) and ranks[order[last + 1]] - ends[0] <= far
+        if ends[1] - ends[0] <= far and not wider:
+            axes.plot(ends, [level, level], color="black", linewidth=4)
+            level -= 0.6
+    axes.set(xlabel=f"mean rank on {len(errors)} sets; bars: no difference at 5 % (Nemenyi, {far:.2f})", yticks=[])
+    axes.spines["left"].set_visible(False)
+    return figure
+
+
+PICTURES = (contest, table1, learning, sequences, sequence_ranks)
+
 if __name__ == "__main__":
-    for drawn in (contest, table1, learning, sequences):
+    for drawn in PICTURES:
         path = ROOT / "docs" / "images" / f"{drawn.__name__}.svg"
         drawn().savefig(path, metadata={"Date": None})
         print(path.relative_to(ROOT))

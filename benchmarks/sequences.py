@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata, studentized_range
+from scipy.stats import rankdata
 from sklearn.metrics import r2_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
@@ -37,7 +37,7 @@ import measure
 import protocol
 import results
 from echolearn import SeriesClassifier, SeriesRegressor
-from table_text import ROOT, load, markdown, table
+from table_text import load, markdown, table
 
 NAME = "sequences"
 OURS = "SeriesClassifier()"
@@ -47,7 +47,6 @@ MEASURES = ("error", "log_loss", "brier", "cpu_seconds", "extra_mb")
 EARLY_SHARES = (0.25, 0.5, 0.75, 1.0)  # of the steps, after which early answers are scored
 STOP_WHEN = 0.9  # the probability at which ours decides
 MIN_ROCKET_STEPS = 9  # shorter prefixes are padded with zeros for MiniRocket
-PICTURE = ROOT / "docs" / "images" / "sequence_ranks.svg"
 
 
 def rival(path: str, kind: str = "classification") -> Callable[[int], Any]:
@@ -424,38 +423,6 @@ def rows_code(rows: list[Row]) -> str | None:
     return next((row["code"] for row in reversed(rows) if row["method"] == OURS), None)
 
 
-def critical_difference(methods: int, sets: int) -> float:
-    """Return the difference of mean ranks that Nemenyi's test at 5 % takes for real."""
-    quantile = float(studentized_range.ppf(0.95, methods, np.inf)) / np.sqrt(2)
-    return quantile * float(np.sqrt(methods * (methods + 1) / (6 * sets)))
-
-
-def draw() -> None:
-    """Draw the mean ranks; a bar joins methods that are no farther apart than the critical difference."""
-    from matplotlib.figure import Figure
-
-    methods = complete_methods()
-    errors = table_of("error", methods)
-    ranks = rankdata(errors.round(9), axis=1).mean(axis=0)
-    order, far = np.argsort(ranks), critical_difference(len(ranks), len(errors))
-    figure = Figure(figsize=(8, 1.9), layout="constrained")
-    axes = figure.subplots()
-    for k, (method, rank) in enumerate(zip(np.array(methods)[order], ranks[order], strict=True)):
-        axes.plot([rank, rank], [0, 1 + k], color="#2a6fb0" if method == OURS else "#555555")
-        axes.text(rank, 1.1 + k, f"{method} {rank:.2f}", ha="center", va="bottom")
-    level = -0.5
-    for first, last in itertools.combinations(range(len(order)), 2):
-        ends = ranks[order[first]], ranks[order[last]]
-        wider = first > 0 and ends[1] - ranks[order[first - 1]] <= far
-        wider |= last + 1 < len(order) and ranks[order[last + 1]] - ends[0] <= far
-        if ends[1] - ends[0] <= far and not wider:
-            axes.plot(ends, [level, level], color="black", linewidth=4)
-            level -= 0.6
-    axes.set(xlabel=f"mean rank on {len(errors)} sets; bars: no difference at 5 % (Nemenyi, {far:.2f})", yticks=[])
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.savefig(PICTURE, metadata={"Date": None})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the folder with the data sets")
@@ -466,7 +433,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, metavar="COUNT", help="run so many seeds of each method")
     parser.add_argument("--early", action="store_true", help="score answers from the first steps; series of one length")
     parser.add_argument("--wheel", action="store_true", help="run the sets inside aeon's wheel, with --seeds seeds")
-    parser.add_argument("--summary", action="store_true", help="print and draw what the result file has; run nothing")
+    parser.add_argument("--summary", action="store_true", help="print what the result file has; run nothing")
     options = parser.parse_args()
     if os.environ.get("OMP_NUM_THREADS") != "1":  # which numerical libraries read when they are imported
         os.execve(sys.executable, [sys.executable, *sys.argv], protocol.single_threaded())
@@ -489,8 +456,6 @@ def main() -> None:
     elif not options.summary:
         measure_all(paths, methods)
     print(f"{sequences_pairs()}\n\n{sequences_ranks()}")
-    if options.summary:
-        draw()
 
 
 if __name__ == "__main__":

@@ -76,7 +76,8 @@ def test_the_spread_over_seeds_is_that_of_the_latest_code(folder):
 
 def test_the_critical_difference_is_that_of_the_literature():
     """q = 2.569 for four methods at 5 %, divided by the root of 2 already (Demsar 2006)."""
-    assert sequences.critical_difference(4, 30) == pytest.approx(2.569 * np.sqrt(20 / 180), rel=1e-3)
+    result_pictures = pytest.importorskip("result_pictures")
+    assert result_pictures.critical_difference(4, 30) == pytest.approx(2.569 * np.sqrt(20 / 180), rel=1e-3)
 
 
 def test_sets_of_the_wheel_have_the_figures_of_the_last_code(folder):

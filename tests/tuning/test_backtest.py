@@ -67,6 +67,7 @@ def test_a_forecaster_has_intervals_a_table_and_a_plot():
     pytest.importorskip("matplotlib").use("agg")
     axes = found.plot()
     assert {"truth", "model", "95% interval"} <= {t.get_text() for t in axes.get_legend().get_texts()}
+    assert axes.get_title() == "6 steps ahead, from origin 2 of 2"
 
 
 def test_several_series_and_gaps():

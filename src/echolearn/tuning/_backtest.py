@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.base import clone
 
+from echolearn.display.facts import counted
 from echolearn.display.figures import prepared_axes
 from echolearn.display.progress import Bar, in_notebook
 from echolearn.forecasting.calendar import on_calendar
@@ -132,8 +133,10 @@ class Backtest:
             ax.fill_between(after, lower, upper, alpha=0.2, color="C0", label=f"{widest:.0%} interval")
         for number, (name, forecast) in enumerate(chosen.forecasts.items()):
             ax.plot(after, forecast, color=f"C{number}", lw=2 if name == first else 1, label=name)
-        ax.set_xlabel("steps from the origin")
-        ax.legend(fontsize="small")
+        place = range(len(self.origins))[origin] + 1
+        title = f"{counted(horizon, 'step')} ahead, from origin {place} of {len(self.origins)}"
+        ax.set(title=title, xlabel="steps from the origin", ylabel="value of the series")
+        ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))  # beside the data
         return ax
 
 
