@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from echolearn import SeriesClassifier
 from echolearn.fitting.codecs import ClassCodec, ValueCodec, nearest_distribution
 
 KINDS_OF_LABELS = [("low", "high"), (3, -7), (0.0, 1.0), (True, False), ("é", "日本", "")]
@@ -60,6 +61,8 @@ def test_a_classifier_needs_two_classes_and_one_label_each():
         ClassCodec.of([np.eye(3, 2)], True)
     with pytest.raises(ValueError, match=r"mixes labels of types \['int', 'str'\]"):
         ClassCodec.of([np.array(["a", 1], dtype=object)], True)
+    with pytest.raises(ValueError, match="mixes labels of types"):
+        SeriesClassifier(20).fit(np.zeros((2, 30, 1)), ["a", 1])
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,8 @@ def _labels(given: object, missing: bool) -> Array:
         raise ValueError("y has masked entries; fill or drop the steps that lack a target.")
     try:
         y: Array = np.asarray(as_array(given))
+        if y.dtype.kind == "U" and isinstance(given, list) and not all(isinstance(label, str) for label in given):
+            y = np.array(given, dtype=object)  # numbers beside text, of which NumPy would make text
     except ValueError:
         raise ValueError(
             f"y has entries of different shapes: {given!r:.80}; expected one label or value each."
@@ -239,7 +241,7 @@ def _is_no_label(value: object, missing: bool) -> bool:
 def concatenate_targets(y: Sequence[Target], per_step: bool) -> Array:
     """Return the targets of all sequences as one array."""
     try:
-        return np.asarray(np.concatenate(y) if per_step else y)
+        return np.concatenate(y) if per_step else _labels(list(y), missing=True)
     except (TypeError, ValueError):
         shapes = sorted({str(np.shape(entry)[1:] if per_step else np.shape(entry)) for entry in y})
         raise ValueError(f"y has entries of shapes {', '.join(shapes)[:80]}; expected one shape and kind.") from None
