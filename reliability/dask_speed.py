@@ -1,6 +1,6 @@
-"""The same fits in this process on two threads, and on two Dask workers with one thread each: seconds, bytes, memory.
+"""The same fits in this process on two threads, and on Dask workers with one thread each: seconds, bytes, memory.
 
-python -m reliability.dask_speed        # the fits take turns; the fastest of each counts
+python -m reliability.dask_speed [--workers 2]        # the fits take turns; the fastest of each counts
 
 The data are arrays of this process; in rows called "from files" the workers read them from files instead. Scheduler and
 workers take some processor time even when they have nothing to do, and the more of it the longer a disturbed run lasts;
@@ -74,13 +74,14 @@ def traffic(dask_worker):
 
 
 class ByteCounter:
-    """Counts the bytes that this process sends with tasks and receives as results."""
+    """Counts the tasks of this process, the bytes that it sends with them, and those that it receives as results."""
 
     def __init__(self):
-        self.out = self.back = 0
+        self.out = self.back = self.tasks = 0
         submit, result = ClusterExecutor.submit, ClusterExecutor.result
 
         def counted_submit(cluster, name, function, *arguments, **where):
+            self.tasks += 1
             self.out += sum(len(a) for a in arguments if isinstance(a, bytes))
             return submit(cluster, name, function, *arguments, **where)
 
@@ -128,6 +129,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=1_000_000, help="frames of the data")
     parser.add_argument("--repeats", type=int, default=2, help="fits of each kind, of which the fastest counts")
+    parser.add_argument("--workers", type=int, default=2, help="workers, each with one thread")
     parser.add_argument("--plain", action="store_true", help="workers as Dask starts them")
     parser.add_argument("--name", default="dask_speed", help="the name of the file of results")
     parser.add_argument("--only", nargs="*", default=list(SETTINGS), help="names of fits, or how they begin")
@@ -137,7 +139,7 @@ def main():
     data = corpus(options.frames)
     chosen = {n: s for n, s in SETTINGS.items() if any(n.startswith(o) for o in options.only)}
     rows = {}
-    with tempfile.TemporaryDirectory() as folder, clusters.cluster(folder, 2) as (client, running, _):
+    with tempfile.TemporaryDirectory() as folder, clusters.cluster(folder, options.workers) as (client, running, _):
         scheduler = client.run_on_scheduler(lambda: __import__("os").getpid())
         others = [psutil.Process(pid) for pid in (scheduler, *(p.pid for p in running))]
         _, _, rest = timed(lambda: time.sleep(IDLE), others)
@@ -152,20 +154,26 @@ def main():
             small = [None if part is None else part[:40] for part in given]
             esn.fit(data[0][:40], data[1][:40]).fit(*small, engine=client)  # compiled and imported everywhere
             local, remote, start = [], [], client.run(traffic)
-            counter.out = counter.back = 0
+            counter.out = counter.back = counter.tasks = 0
             for _ in range(options.repeats):
                 local.append(timed(lambda esn=esn: esn.fit(*data)))
                 remote.append(timed(lambda esn=esn, given=given: esn.fit(*given, engine=client), others))
             end = client.run(traffic)
             row = rows[name] = times(local, remote, idle)
             row["out MB"], row["back MB"] = (b / 1e6 / options.repeats for b in (counter.out, counter.back))
+            row["tasks"] = counter.tasks // options.repeats
             row["between MB"] = sum(end[w][0] - start[w][0] for w in end) / 1e6 / options.repeats - row["back MB"]
             row["worker MB"] = max(m for _, m in end.values()) / 1e6
             print(f"{name}: {row['here CPU s']:.2f} CPU s here, net ratio {row['net CPU ratio']:.2f}", flush=True)
     threads = thread_count()
-    title = f"{options.frames:,} frames, {threads} threads here, 2 workers with 1 thread each"
+    title = f"{options.frames:,} frames, {threads} threads here, {options.workers} workers with 1 thread each"
     results.show(title, tuple(next(iter(rows.values()))), rows)
-    about = {"frames": int(sum(map(len, data[0]))), "threads": threads, "repeats": options.repeats}
+    about = {
+        "frames": int(sum(map(len, data[0]))),
+        "threads": threads,
+        "repeats": options.repeats,
+        "workers": options.workers,
+    }
     about |= {"environment": {} if options.plain else ENVIRONMENT, "idle CPU per second": idle}
     results.keep(options.name, {**about, "rows": rows})
 
