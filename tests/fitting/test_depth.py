@@ -610,6 +610,17 @@ def test_a_trivial_result_is_reported():
         regressor(epochs=1).fit(blank, [np.random.default_rng(k).normal(size=len(x)) for k, x in enumerate(X)])
 
 
+def test_the_result_is_examined_on_held_out_data_where_there_are_any(monkeypatch):
+    seen = []
+    monkeypatch.setattr(depth, "warn_of_outcome", lambda examination, codec: seen.append(examination))
+    regressor(epochs=1).fit(X[:9], VALUES[:9], validation=(X[9:], VALUES[9:]))
+    regressor(epochs=1, validation_fraction=0.0).fit(X, VALUES)
+    held_out, whole = ([len(x) for x in examination.outcome.inputs] for examination in seen)
+    assert held_out == [len(x) for x in X[9:]]
+    assert whole == [len(x) for x in X]
+    assert [examination.data for examination in seen] == ["held-out", "training"]
+
+
 def test_steps_that_are_too_large_are_tried_again_smaller():
     with pytest.warns(TrainingWarning, match="diverged|stopped"):
         esn = regressor(epochs=2, learning={"step_size": 1e30}).fit(X, VALUES)

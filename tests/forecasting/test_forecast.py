@@ -85,3 +85,11 @@ def test_bounds_enclose_the_forecast_and_paths_follow_the_seed(method):
     same, other = (forecast.paths(Continuation(4), 6, seed) for seed in (0, 1))
     np.testing.assert_array_equal(forecast.paths(Continuation(4), 6, 0), same)
     assert not np.array_equal(same, other)
+
+
+def test_a_loop_that_gains_little_is_not_taken():
+    """Swings that noise keeps alive look like dynamics, but a loop forecasts them hardly better."""
+    noise, y = np.random.default_rng(0).normal(size=300), np.zeros(300)
+    for t in range(2, 300):
+        y[t] = 2 * 0.99 * np.cos(0.4) * y[t - 1] - 0.99**2 * y[t - 2] + noise[t]
+    assert ESNForecaster().fit(y).forecast_.method == "direct"

@@ -96,6 +96,15 @@ def test_parameters_of_a_random_walk_and_of_noise_about_a_level():
     assert fit_member(noise, Kind("none", ahead=False), (1, 1), 8)[0][0] < 0.2
 
 
+def test_trend_and_season_learn_from_no_odd_value():
+    walk = np.cumsum(np.random.default_rng(1).normal(size=200))
+    most = fit_member(walk, Kind("damped"), (1, 1), 8)[0][5]
+    assert most == pytest.approx(8 * np.median(np.abs(np.diff(walk))))
+    odd = walk.copy()
+    odd[100] += 1e6
+    assert fit_member(odd, Kind("damped"), (1, 1), 8)[0][5] == pytest.approx(most, rel=0.1)
+
+
 def test_a_line_and_a_season_start_where_they_are():
     t = np.arange(48)
     level, trend, s1, _ = start_of(5 + 2.0 * t + np.tile([3.0, -1, -1, -1], 12), "damped", 4, 1)
