@@ -31,6 +31,7 @@ def test_time_left_by_hand() -> None:
     now[0] = 140.0
     left.epoch(6, 10)  # resumed after its fifth epoch
     assert left.of_job() == pytest.approx(160.0)
+    assert left.of_all() == pytest.approx(160.0)  # no other job is left
     left.epoch(10, 10)  # the readout of the last epoch is not finished: no time is stated for it
     assert (left.of_job(), left.of_all()) == (None, None)
 

@@ -65,12 +65,14 @@ class TimeLeft(Generic[Job]):
         """Return the seconds left for all jobs, None where they are unknown."""
         if self.share == 1 and len(self.left) == 1:  # only what follows the last epoch is left
             return None
-        done, seconds, left = self.done, self.seconds, sum(self.left.values())
+        done, seconds, left, of_job = self.done, self.seconds, sum(self.left.values()), 0.0
         if self.job is not None and self.job in self.left:
             work = self.left[self.job]
             done, left = done + (self.share - self.first) * work, left - self.share * work
             seconds += (self.now() - self.started) if self.share > self.first else 0.0
-        return left * seconds / done if done > MIN_KNOWN_SHARE * self.whole and seconds > 0 else None
+            if (own := self.of_job()) is not None:  # by its own pace
+                of_job, left = own, left - (1 - self.share) * work
+        return of_job + left * seconds / done if done > MIN_KNOWN_SHARE * self.whole and seconds > 0 else None
 
 
 def time_text(seconds: float | None) -> str:
