@@ -4,6 +4,7 @@
 
 contest.svg: test error over training seconds. table1.svg: Table 1, the paper's and ours. learning.svg: what each step
 of learning gives. sequences.svg: errors on whole series beside MiniRocket's. sequence_ranks.svg: mean ranks.
+defaults.svg: values of one series with default settings. phones.svg: phone errors of synthetic speech.
 """
 
 import itertools
@@ -13,6 +14,7 @@ import numpy as np
 from scipy.stats import rankdata, studentized_range
 
 from echolearn.paper.table1 import PAPER_TIMIT
+from echolearn.paper.table1_report import COLUMNS
 from paper_tables import scaled_content
 from sequences import OURS, complete_methods, table_of
 from table_text import ROOT, load
@@ -156,7 +158,50 @@ def sequence_ranks():
     return figure
 
 
-PICTURES = (contest, table1, learning, sequences, sequence_ranks)
+def defaults():
+    """Return the missed variance of one long series: ours with default settings, and what others would use."""
+    methods = {
+        "ESNRegressor()": ("learned weights", BLUE),
+        'ESNRegressor(learn="none")': ("fixed weights", "#9bbfe0"),
+        "reservoirpy, Getting started": ("reservoirpy, its first tutorial", ORANGE),
+        "RidgeCV, 10 steps": ("linear regression on 10 steps", GREY),
+    }
+    rows = load("defaults")["parts"]["series"]["rows"]
+    works = list(dict.fromkeys(row["work"] for row in rows))
+    figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
+    for k, (method, (label, colour)) in enumerate(methods.items()):
+        missed = [1 - next(r["median"] for r in rows if (r["work"], r["method"]) == (w, method)) for w in works]
+        axes.plot(np.arange(len(works)) + 0.12 * (k - 1.5), missed, "o", ms=8, color=colour, label=label)
+    labels = [work.replace(", ", "\n") for work in works]
+    axes.set(yscale="log", xticks=range(len(works)), xticklabels=labels, ylabel="1 − R² on the test part")
+    figure.legend(loc="outside right upper", frameon=False)
+    figure.suptitle("One long series, median of ten seeds; lower is better", x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+def phones():
+    """Return the phone errors of synthetic speech, of one layer and of deep networks, fixed and learned."""
+    (row,) = load("table1_synthetic_phones")["rows"]
+    names = [name for name in COLUMNS if name in row["columns"]]
+    found = [100 * row["columns"][name]["test_error"] for name in names]
+    spread = [100 * row["columns"][name]["test_error_deviation"] for name in names]
+    figure, axes = plt.subplots(figsize=(8, 2.1), layout="constrained")
+    axes.barh(names, found, xerr=spread, color=[BLUE if name in ("ours", "deep") else ORANGE for name in names])
+    for k, (error, deviation) in enumerate(zip(found, spread, strict=True)):
+        axes.text(error + deviation + 0.5, k, f"{error:.1f} %", va="center")
+    axes.set(
+        xlim=(0, 1.15 * max(found)),
+        yticks=range(len(names)),
+        yticklabels=[COLUMNS[name].long for name in names],
+        xlabel="wrong phones in %",
+    )
+    axes.invert_yaxis()
+    title = f"Phones of synthetic speech, test; {row['units']} units, deep networks with as many weights"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+PICTURES = (contest, table1, learning, sequences, sequence_ranks, defaults, phones)
 
 if __name__ == "__main__":
     for drawn in PICTURES:
