@@ -291,3 +291,90 @@ def service_load():
     }
     cells = [[name, *map(of, found.values()), goal] for name, (of, goal) in rows.items()]
     return markdown(["", *(f">{name}" for name in found), ">goal"], cells)
+
+
+@table
+def load_tests():
+    """Return what the tests of the load found."""
+    rows = {
+        "much data": lambda f: (
+            f"fit and prediction of {f['frames']:,} frames, {f['units']:,} units, in {f['margin_mb']:,} MB above what "
+            "Python and the libraries map after import",
+            f"{f['resident_mb']:,} MB resident at most; all states at once: {f['all_states_mb']:,} MB",
+        ),
+        "many fits": lambda f: (
+            f"{f['fits']:,} fits in one process",
+            f"resident memory grew by {f['growth_percent']:.2f} %, after 50 fits to warm up",
+        ),
+        "threads": lambda f: (
+            f"{f['calls']} predictions on {f['threads']} threads",
+            f"{f['bit_equal']} have the bits of the serial ones",
+        ),
+        "children": lambda f: (
+            f"{f['rounds']} processes each that were forked, spawned, and forked in the middle of a fit",
+            f"{f['fork']}, {f['spawn']} and {f['fork during a fit']} fit and predict",
+        ),
+        "stream": lambda f: (
+            f"a stream of {f['frames']:,} frames",
+            f"at most {f['largest_difference']:.1e} from `predict`; memory grew by {f['growth_percent']:.2f} %",
+        ),
+    }
+    found = load("load")
+    cells = [
+        [name, *rows[next(begin for begin in rows if name.startswith(begin))](figures)]
+        for name, figures in found.items()
+        if name != "versions"
+    ]
+    return markdown(["", "test", "result"], cells)
+
+
+@table
+def mutants():
+    """Return what became of the changed choices, by package; of both samples."""
+    columns = ("mutants", "killed", "timeout", "survived", "explained", "survived at first")
+    samples = {seed: load(name) for seed, name in ((1, "mutants"), (7, "mutants-7"))}
+    cells = [
+        [seed if name.startswith("all") else "", name, *(f"{row.get(column, 0):,}" for column in columns)]
+        for seed, found in samples.items()
+        for name, row in found.get("table", {}).items()
+    ]
+    return markdown(["seed", "package", *(f">{name}" for name in columns)], cells)
+
+
+def tasks_of_a_pass(frames, units, workers):
+    """Return how many tasks a pass for sums has, as cluster/executor.py makes them; workers have one thread each."""
+    parts, size = -(-frames // min(8192, 2**25 // units)), 1
+    while parts // (4 * size) >= 8 * workers:
+        size *= 4
+    terms = tasks = -(-parts // size)
+    while terms > 4:
+        terms = -(-terms // 4)
+        tasks += terms
+    return tasks
+
+
+@table
+def cluster_model():
+    """Return the costs of a pass for sums, measured with 2 to 8 workers, and beside them those of the model."""
+    units, many, fit = 1000, 10**9, "sums and ridge, 1000"
+    found = {workers: load(f"dask_speed_{workers}") for workers in (2, 4, 8)}
+    if not all(found.values()):
+        return ""
+    first = found[2]["rows"][fit]
+    per_frame = 2 * first["worker CPU s, most"] / found[2]["frames"]
+    per_task = (first["client CPU s"] + first["scheduler CPU s"]) / first["tasks"]
+    sums_mb = 8 * (units + 40) * (units + 80) / 1e6  # M (M + C) numbers: G and Q
+    cells = []
+    for workers, frames in [*((w, one["frames"]) for w, one in found.items()), (10, many), (100, many), (1000, many)]:
+        tasks = tasks_of_a_pass(frames, units, workers)
+        row = found.get(workers, {"rows": {fit: None}})["rows"][fit]
+        measured = row and (
+            row["tasks"], row["worker CPU s, most"], row["client CPU s"] + row["scheduler CPU s"], row["between MB"]
+        )  # fmt: skip
+        modelled = (tasks, per_frame * frames / workers, per_task * tasks, 2 * workers * sums_mb)
+        texts = [f"{of_model:,.3g}" for of_model in modelled]
+        if measured:
+            texts = [f"{of_run:,.3g} ({of_model})" for of_run, of_model in zip(measured, texts, strict=True)]
+        cells.append([f"{workers:,}", f"{frames:,}", *texts])
+    heads = ("workers", "frames", "tasks", "busiest worker, s", "client and scheduler, s", "between workers, MB")
+    return markdown([f">{head}" for head in heads], cells)
