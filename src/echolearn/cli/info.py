@@ -144,7 +144,7 @@ def _changed_settings(model: AnyEstimator) -> str:
     changed = []
     for name, value in settings.items():
         same = type(value) is type(defaults[name]) and not _is_matrix(value) and value == defaults[name]
-        changed += [] if same or name == "layers" else [f"{name}={_shown(value)}"]
+        changed += [] if same else [f"{name}={_shown(value)}"]
     return ", ".join(changed) or "none"
 
 

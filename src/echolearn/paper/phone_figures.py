@@ -130,10 +130,10 @@ def _states_against_phones(systems: Sequence[ReportedSystem]) -> Figure:
             place = test["state_error"], test["phone_error"]
             if test["interval"] is not None:
                 axes.plot([place[0]] * 2, test["interval"], color=colour, lw=1.4, alpha=0.6)
-            axes.plot(*place, "o", ms=8, color=colour)
-            axes.annotate(one.name, place, xytext=(8, 4), textcoords="offset points", color=colour, fontsize=9.5)
+            axes.plot(*place, "o", ms=8, color=colour, label=one.name)
         axes.set(xlabel="state error, by frame", ylabel="phone error")
         axes.margins(x=0.25, y=0.18)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4)
         percent_axis(axes.xaxis)
         percent_axis(axes.yaxis)
         return Figure("Frames against phones", caption, to_svg(figure, "phone-states"))

@@ -293,7 +293,7 @@ def _error_curve(axes: Axes, curve: Curve, colour: str, parts: Sequence[list[int
 def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
     from matplotlib.ticker import MaxNLocator
 
-    with styled_figure("learning", (max(4.2, 3.3 * len(panels)), 3.75)) as figure:
+    with styled_figure("learning", (max(5.4, 3.3 * len(panels)), 3.75)) as figure:
         grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)
         for axes, (title, curves) in zip(grid[0], panels.items(), strict=True):
             for k, curve in enumerate(curves):
@@ -305,7 +305,8 @@ def learning_curves(panels: Mapping[str, Sequence[Curve]]) -> str:
             axes.yaxis.set_major_locator(MaxNLocator(6, integer=False, steps=[1, 2, 5, 10]))
             percent_axis(axes.yaxis)
         handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.15), ncols=3)
+        columns = 3 if len(panels) > 1 else 1  # a legend that is wider than the axes would make them small
+        figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=columns)
         return to_svg(figure, "learning")
 
 
