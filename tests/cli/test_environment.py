@@ -20,16 +20,46 @@ def write_table(path: Path, ends: str) -> Path:
     return path
 
 
+def without_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be a user without a home folder, as in a container that runs under a number alone."""
+
+    def unknown(user: int) -> None:
+        raise KeyError(user)
+
+    for name in ("HOME", "ECHOLEARN_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+
+
+@pytest.mark.parametrize("home", [True, False])
 def test_without_a_folder_for_a_cache_files_are_replaced_by_force_alone(
-    run: Callable[..., Result], refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., Result],
+    refused: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    home: bool,
 ) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("ECHOLEARN_CACHE", str(tmp_path / "file" / "cache"))  # which nobody can make, root neither
+    if home:
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("ECHOLEARN_CACHE", str(tmp_path / "file" / "cache"))  # which nobody can make, root neither
+    else:
+        without_home(monkeypatch)
     fit = ("train", write_table(tmp_path / "t.csv", "\n"), "--target", "label", "--units", 5, "--set", "learn=none")
     fit += ("--out", tmp_path / "model.safetensors")
     assert run(*fit).exit_code == 0
     assert "add --force" in refused(*fit)
     assert run(*fit, "--force").exit_code == 0
+
+
+def test_a_user_without_a_home_folder_is_told_what_to_set(
+    run: Callable[..., Result], refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_home(monkeypatch)
+    assert "no home folder for a cache" in refused("train", "--corpus", "synthetic", "--out", tmp_path / "m")
+    about = run("info")
+    assert about.exit_code == 0, about.output
+    assert "ECHOLEARN_CACHE" in about.output
 
 
 def test_names_with_spaces_and_windows_line_ends_change_nothing(run: Callable[..., Result], tmp_path: Path) -> None:

@@ -213,12 +213,16 @@ def describe_corpus(corpus: Corpus) -> str:
 
 def describe_installation() -> str:
     versions = ", ".join(f"{n} {importlib.metadata.version(n)}" for n in ("numpy", "scipy", "numba", "scikit-learn"))
-    cache = default_cache()
-    size = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) if cache.is_dir() else 0
+    try:
+        cache = default_cache()
+        size = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) if cache.is_dir() else 0
+        about_cache = f"{cache} ({size / 1e6:,.0f} MB)"
+    except FileNotFoundError as problem:
+        about_cache = str(problem)
     lines = [
         f"echolearn {__version__}, Python {platform.python_version()}, {versions}",
         f"threads: {thread_count()} of {os.cpu_count()} cores",
-        f"cache: {cache} ({size / 1e6:,.0f} MB)",
+        f"cache: {about_cache}",
     ]
     for module, extra in EXTRAS.items():
         installed = importlib.util.find_spec(module) is not None

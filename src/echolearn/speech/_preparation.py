@@ -53,7 +53,12 @@ def default_cache() -> Path:
     folder = os.environ.get("ECHOLEARN_CACHE")
     if folder:
         return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "echolearn"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "echolearn"
+    except RuntimeError as problem:
+        raise FileNotFoundError(
+            "this user has no home folder for a cache; choose a folder with cache=... or the variable ECHOLEARN_CACHE"
+        ) from problem
 
 
 @contextmanager
