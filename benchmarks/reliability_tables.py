@@ -181,6 +181,13 @@ def damaged_speech():
 
 
 @table
+def inputs():
+    """Return what became of unusual inputs, by entry point."""
+    columns = ("inputs", "answered", "refused", "wrong")
+    return counts(load("inputs")["inputs"], "", {name: name for name in columns})
+
+
+@table
 def fuzz():
     """Return the files that coverage-guided fuzzing tried."""
     heads = {"tries": "files tried", "edges at first": "edges at first", "edges": "edges", "findings": "findings"}
