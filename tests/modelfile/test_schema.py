@@ -8,7 +8,7 @@ from echolearn.exceptions import ModelFileError
 from echolearn.modelfile import reader
 from echolearn.modelfile.layout import MODEL
 from reliability import forging
-from smallmodels import MODELS, change_arrays, change_facts
+from smallmodels import MODELS, X, change_arrays, change_facts
 
 
 def test_extra_or_misshapen_arrays_are_refused(file):
@@ -44,6 +44,22 @@ def test_delays_that_no_fit_can_have_are_refused(tmp_path):
         for reader_of_models in (load, runtime.load):
             with pytest.raises(ModelFileError, match="delays"):
                 reader_of_models(path)
+
+
+def test_both_readers_take_the_washout_of_series_from_the_same_place(tmp_path):
+    path = tmp_path / "series"
+    model = MODELS["one per series"]()
+    model.save(path)
+    change_facts(path, washout=5)
+    answers = [np.array(reader_of_models(path).predict_proba(X)) for reader_of_models in (load, runtime.load)]
+    np.testing.assert_allclose(*answers, atol=1e-5)
+    assert np.abs(answers[0] - model.predict_proba(X)).max() > 1e-4
+    model.set_params(washout=5).save(path)  # which is for the next fit
+    np.testing.assert_array_equal(load(path).predict_proba(X), model.predict_proba(X))
+    change_facts(path, washout=-1)
+    for reader_of_models in (load, runtime.load):
+        with pytest.raises(ModelFileError, match="whole number"):
+            reader_of_models(path)
 
 
 def test_nothing_is_read_before_shapes_are_checked(file, monkeypatch):

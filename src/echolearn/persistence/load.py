@@ -163,7 +163,8 @@ def _series_network(tensors: dict[str, Array], facts: Facts, settings: Parameter
     units, left = divmod(reservoir.N, len(SETS_OF_UNITS))
     if left or settings["hidden_units"] not in ("auto", units):
         raise ValueError(f"W has {reservoir.N} units, but hidden_units={settings['hidden_units']}")
-    view = ReadoutView(settings["washout"], False, summary=Summary(**{name: tensors[name] for name in SUMMARY}))
+    washout = as_whole(facts.get("washout", settings["washout"]))
+    view = ReadoutView(washout, False, summary=Summary(**{name: tensors[name] for name in SUMMARY}))
     return Network(reservoir, _readout(tensors, facts, settings.get("readout", "ridge")), view)
 
 
