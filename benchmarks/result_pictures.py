@@ -168,13 +168,13 @@ def defaults():
     }
     rows = load("defaults")["parts"]["series"]["rows"]
     works = list(dict.fromkeys(row["work"] for row in rows))
-    figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8, 3.9), layout="constrained")
     for k, (method, (label, colour)) in enumerate(methods.items()):
         missed = [1 - next(r["median"] for r in rows if (r["work"], r["method"]) == (w, method)) for w in works]
         axes.plot(np.arange(len(works)) + 0.12 * (k - 1.5), missed, "o", ms=8, color=colour, label=label)
     labels = [work.replace(", ", "\n") for work in works]
     axes.set(yscale="log", xticks=range(len(works)), xticklabels=labels, ylabel="1 − R² on the test part")
-    figure.legend(loc="outside right upper", frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle("One long series, median of ten seeds; lower is better", x=0.01, ha="left", fontsize=10)
     return figure
 
