@@ -50,7 +50,8 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
     shows that this helps. Intervals come from the errors of past origins. Every series and column has a model of its
     own.
 
-    By default (`method="auto"`), the training series decides between the two: `method_`.
+    By default (`method="auto"`), the training series decides between the two and the mean of both: `method_`. A closed
+    loop that is chosen for a noisy series keeps W and W_rec as they were drawn.
 
     Parameters
     ----------
