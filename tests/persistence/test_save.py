@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import echolearn
 import toys
-from echolearn import ESNClassifier, load
+from echolearn import DeepESNRegressor, ESNClassifier, load
 from echolearn.fitting.codecs import ClassCodec
 from echolearn.fitting.parameters import flat_settings
 from echolearn.modelfile.layout import MODEL
@@ -95,6 +95,7 @@ def test_a_model_with_arrays_of_other_layouts_comes_back_bit_equal(laid_out, mod
     assert same(back, esn)
 
 
+@pytest.mark.filterwarnings("ignore::echolearn.exceptions.PoorFitWarning")
 def test_a_network_that_could_not_be_loaded_is_not_saved(tmp_path):
     esn = MODELS["values"]()
     esn.network_.readout.U[0, 0] = np.nan
@@ -103,6 +104,14 @@ def test_a_network_that_could_not_be_loaded_is_not_saved(tmp_path):
     esn = MODELS["values"]().set_params(learning__direct=False)
     with pytest.raises(ValueError, match=r"cannot be saved.*U has shape.*fit it again"):
         esn.save(tmp_path / "m")
+    deep = DeepESNRegressor(4, 1, epochs=0).fit(X, VALUES)
+    for changed in (
+        deep.set_params(bidirectional=True),
+        MODELS["feedback"]().set_params(readout="ridge"),
+        MODELS["one value"]().set_params(reservoir__activation="sigmoid"),
+    ):
+        with pytest.raises(ValueError, match=r"the settings are not those of its network.*fit it again"):
+            changed.save(tmp_path / "m")
     esn = MODELS["one value"]().set_params(input_scaling=[1.0] * 300_000)
     with pytest.raises(ValueError, match=r"at most .* values of them"):
         esn.save(tmp_path / "m")

@@ -50,7 +50,7 @@ def save_model(model: Saved, path: str | PathLike[str], *, statistics: bool = Fa
     """Write a fitted model to `path`, atomically; statistics: with G and Q, to add sequences later."""
     place = check_model_path(path)
     tensors, facts = contents_of(model, statistics=statistics)
-    _check_loads(tensors, facts)
+    _check_loads(model, tensors, facts)
     write_tensors(place, tensors, facts, MODEL)
 
 
@@ -84,16 +84,26 @@ def model_parts(model: FittedModel, *, statistics: bool = False) -> tuple[dict[s
     return tensors, facts
 
 
-def _check_loads(tensors: dict[str, Array], facts: Facts) -> None:
-    """Raise ValueError unless a file with these arrays and facts could be loaded."""
+def _check_loads(model: Saved, tensors: dict[str, Array], facts: Facts) -> None:
+    """Raise ValueError unless a file with these arrays and facts could be loaded, and is this model."""
     try:
         check_file(entries_of(tensors), facts)
-        restore(dict(tensors), from_json(to_json(facts)))
+        if _choices_of(restore(dict(tensors), from_json(to_json(facts)))) != _choices_of(model):
+            raise ValueError("the settings are not those of its network")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
         raise ValueError(
             f"this network cannot be saved, because no file with it could be loaded: {problem}. If settings were "
             "changed since it was fitted, fit it again."
         ) from problem
+
+
+def _choices_of(model: Saved) -> tuple[object, ...]:
+    """Return what decides about the answers of a model beside its arrays, and is restored from the settings."""
+    found = model.model if isinstance(model, FittedPipeline) else model
+    network, missing = found.network, found.inputs.missing
+    if isinstance(network, DeepNetwork):
+        return missing, network.readout.softmax, *(stack.backward_pairs for stack in network.stacks)
+    return missing, network.readout.softmax, network.reservoir.activation
 
 
 def _weights(network: Network | DeepNetwork) -> dict[str, Array | None]:
