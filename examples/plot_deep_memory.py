@@ -68,8 +68,8 @@ plt.show()
 # angles start at zero has hardly any errors at one step, more than one layer at four, and not many fewer from eight on:
 # depth alone is not sufficient. With angles that start up to 1 it has fewer errors than one layer at every delay. With
 # angles up to π it has hardly any errors up to twelve steps, and labels about a tenth of the steps wrong at twenty. A
-# pair that turns by θ at every step has turned an input of d steps ago by dθ, so that inputs of different ages arrive at
-# different angles.
+# pair that turns by θ at every step has turned an input of d steps ago by dθ, so that inputs of different ages arrive
+# at different angles.
 #
 # Limits
 # ------
