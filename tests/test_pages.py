@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -60,6 +61,19 @@ def test_blocks_that_are_not_run_have_a_reason():
     text = "<!-- not executed: it needs a cluster -->\n```python\nfit()\n```\n\n```console\n$ ls\n$ pwd\n```\n"
     assert blocks(text) == [None, "$ ls\n$ pwd\n"]
     assert blocks("<!-- not executed -->\n```python\nfit()\n```") == ["fit()\n"]  # without a reason it runs
+
+
+def test_examples_run_again_if_the_library_has_changed(tmp_path, monkeypatch):
+    import executed_blocks
+
+    app = SimpleNamespace(outdir=tmp_path / "_build" / "html", srcdir=tmp_path)
+    done = tmp_path / "gallery" / "plot_one.py.md5"
+    done.parent.mkdir()
+    for digest, kept in (("first", False), ("first", True), ("second", False), ("second", True)):
+        done.touch()
+        monkeypatch.setattr(executed_blocks, "source_digest", lambda digest=digest: digest)
+        executed_blocks.forget_examples(app, None)
+        assert done.exists() == kept
 
 
 def test_pages_that_docstrings_mention_are_links():

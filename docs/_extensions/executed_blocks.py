@@ -93,7 +93,19 @@ def shown(part, result, up):
     return text
 
 
+def forget_examples(app, config):
+    """Let the gallery run all examples if the library is no longer that of the build before."""
+    stamp = Path(app.outdir).parent / "executed" / "library.sha256"
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != source_digest():
+        for done in Path(app.srcdir, "gallery").glob("*.md5"):
+            done.unlink()
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(source_digest(), encoding="utf-8")
+
+
 def setup(app):
     app.add_config_value("execute_python", True, "env", bool)  # -D execute_python=0 leaves blocks as they are
+    app.add_config_value("library_digest", source_digest(), "env", str)  # another one: all pages are read again
+    app.connect("config-inited", forget_examples)
     app.connect("source-read", run_page, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
