@@ -348,40 +348,47 @@ def mutants():
     return markdown(["seed", "package", *(f">{name}" for name in columns)], cells)
 
 
-def tasks_of_a_pass(frames, units, workers):
-    """Return how many tasks a pass for sums has, as cluster/executor.py makes them; workers have one thread each."""
-    parts, size = -(-frames // min(8192, 2**25 // units)), 1
-    while parts // (4 * size) >= 8 * workers:
+def tasks_of_a_fit(frames, workers):
+    """Return about how many tasks the sums of a fit have, whose sequences have 300 frames on average.
+
+    They are the nodes of the tree over groups of 6,100 frames, as cluster/executor.py makes them, and four tasks for
+    each part of the data (X, y, their scales, their inputs): 13,300 frames, or more if there would be over 4,096 parts.
+    """
+    groups, size = -(-frames // 6100), 1
+    while groups // (4 * size) >= 8 * workers:
         size *= 4
-    terms = tasks = -(-parts // size)
+    terms = tasks = -(-groups // size)
     while terms > 4:
         terms = -(-terms // 4)
         tasks += terms
-    return tasks
+    return tasks + 4 * min(-(-frames // 13_300), 4096)
+
+
+def spoken(value):
+    """Return a figure with two digits or more."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
 
 
 @table
 def cluster_model():
     """Return the costs of a pass for sums, measured with 2 to 8 workers, and beside them those of the model."""
     units, many, fit = 1000, 10**9, "sums and ridge, 1000"
-    found = {workers: load(f"dask_speed_{workers}") for workers in (2, 4, 8)}
-    if not all(found.values()):
-        return "It has not been measured with the present code yet."
+    found = {workers: one for workers in (2, 4, 8) if (one := load(f"dask_speed_{workers}"))}
     first = found[2]["rows"][fit]
     per_frame = 2 * first["worker CPU s, most"] / found[2]["frames"]
     per_task = (first["client CPU s"] + first["scheduler CPU s"]) / first["tasks"]
     sums_mb = 8 * (units + 40) * (units + 80) / 1e6  # M (M + C) numbers: G and Q
     cells = []
     for workers, frames in [*((w, one["frames"]) for w, one in found.items()), (10, many), (100, many), (1000, many)]:
-        tasks = tasks_of_a_pass(frames, units, workers)
+        tasks = tasks_of_a_fit(frames, workers)
         row = found.get(workers, {"rows": {fit: None}})["rows"][fit]
         measured = row and (
             row["tasks"], row["worker CPU s, most"], row["client CPU s"] + row["scheduler CPU s"], row["between MB"]
         )  # fmt: skip
         modelled = (tasks, per_frame * frames / workers, per_task * tasks, 2 * workers * sums_mb)
-        texts = [f"{of_model:,.3g}" for of_model in modelled]
+        texts = [spoken(of_model) for of_model in modelled]
         if measured:
-            texts = [f"{of_run:,.3g} ({of_model})" for of_run, of_model in zip(measured, texts, strict=True)]
+            texts = [f"{spoken(of_run)} ({of_model})" for of_run, of_model in zip(measured, texts, strict=True)]
         cells.append([f"{workers:,}", f"{frames:,}", *texts])
     heads = ("workers", "frames", "tasks", "busiest worker, s", "client and scheduler, s", "between workers, MB")
     return markdown([f">{head}" for head in heads], cells)
