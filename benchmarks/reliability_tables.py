@@ -150,13 +150,11 @@ def campaigns():
     for name, (what, section, of) in CAMPAIGNS.items():
         if found := load(name):
             cells.append([f"[{what}]({section})", *of(found), *last_run(found["versions"])])
-    parts = load("load")
-    for name, found in parts.items():
+    for name, found in load("load").items():
         if name != "versions":
             size = ", ".join(f"{found[n]:,} {n}" for n in ("frames", "fits", "calls", "rounds") if n in found)
             goal = "reached" if found["reached"] else "**missed**"
-            about = found if "date" in found else parts["versions"]
-            cells.append([f"[load: {name}](#load-threads-and-processes)", size, goal, *last_run(about)])
+            cells.append([f"[load: {name}](#load-threads-and-processes)", size, goal, *last_run(found)])
     return markdown(["campaign", "size", "result", "last run", "commit"], cells)
 
 
