@@ -126,14 +126,18 @@ def add_row(name, row, table, data):
 
 
 def joined(recorded, row):
-    """Return a row with the recorded columns that it lacks, if there are any of the same number of epochs."""
+    """Return a row with the recorded columns that it lacks, if there are any of the same number of epochs.
+
+    The defaults and the command are then those of the recorded columns, which may be older.
+    """
     if recorded is None or recorded["settings"]["epochs"] != row["settings"]["epochs"]:
         return row
     columns = recorded["columns"] | row["columns"]
     columns = {name: columns[name] for name in COLUMNS if name in columns}
     gains = {name: relative_gain(columns, fixed, learned) for name, (fixed, learned, _) in GAINS.items()}
     made = {json.dumps(one, sort_keys=True): one for one in (*recorded["made_with"], *row["made_with"])}
-    return {**row, "columns": columns, **gains, "made_with": list(made.values())}
+    kept = recorded if recorded["columns"].keys() - row["columns"].keys() else row
+    return {**kept, "columns": columns, **gains, "made_with": list(made.values())}
 
 
 def main():

@@ -191,7 +191,7 @@ def learning_gains():
     )
     rows = []
     for row in content["rows"]:
-        for readout, fixed, learned, asked in pairs:
+        for readout, fixed, learned, asked in (pair for pair in pairs if set(pair[1:3]) <= set(row["columns"])):
             before, after = row["columns"][fixed]["test_error"], row["columns"][learned]["test_error"]
             gain = 100 * (1 - after / before)
             reached = "yes" if gain >= asked else "**no**"

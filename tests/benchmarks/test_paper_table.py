@@ -89,7 +89,9 @@ def test_columns_of_an_earlier_run_stay_beside_those_of_a_later_one(folders):
     row = {**made["rows"][0], "settings": {"epochs": 20}, "made_with": [{"commit": "a"}]}
     first = {**row, "columns": {"esn": entry(0.5)}}
     second = {**row, "columns": {"esn": entry(0.4), "W_Wrec_m3": entry(0.3)}, "made_with": [{"commit": "b"}]}
+    first["defaults"], second["defaults"] = {"ESNClassifier": {"clip": 25.3}}, {"ESNClassifier": {"clip": 8.0}}
     both = paper_table.joined(second, first)
+    assert both["defaults"] == second["defaults"]  # those of the columns that stay
     assert list(both["columns"]) == ["esn", "W_Wrec_m3"]
     assert both["columns"]["esn"]["test_error"] == 0.5
     assert both["relative_gain"] == pytest.approx(0.4)
