@@ -225,6 +225,16 @@ def test_answers_to_sequences_that_were_held_out(method):
     np.testing.assert_array_equal(metrics.cross_val_predict(SERIES, RISING_X, RISING, cv=3, method=method), same)
 
 
+def test_gaps_in_sequences_that_are_held_out_are_left_to_the_estimator():
+    gaps = [np.where(np.arange(len(x))[:, None] == 3, np.nan, x) for x in X]
+    carrying = clone(CLASSIFIER).set_params(missing="carry")
+    got = metrics.cross_val_predict(carrying, gaps, LABELS, cv=KFold(2))
+    half = len(X) // 2
+    expected = clone(carrying).fit(gaps[half:], LABELS[half:]).predict(gaps[:half])
+    for a, b in zip(got[:half], expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_folds_that_are_no_partition_are_refused():
     with pytest.raises(ValueError, match="into two test parts"):
         metrics.cross_val_predict(CLASSIFIER, X, LABELS, cv=ShuffleSplit(5, random_state=0, test_size=0.5))
@@ -360,4 +370,7 @@ def test_standard_errors_of_means_allow_for_correlation():
         found = np.array([mean_and_error(row, lags) for row in values])
         assert np.mean(np.abs(found[:, 0] / found[:, 1]) > stats.t.ppf(0.975, values.shape[1] - 1)) < 0.09
     assert mean_and_error(x[0], 0)[1] == pytest.approx(stats.sem(x[0]))
+    # By hand, two steps ahead: variance 21 / 4, covariance 4.75 / 4, correction (n + 1 - 2 h + h (h - 1) / n) / n
+    by_hand = (3.5, np.sqrt((21 + 2 * 4.75) / 4 / 4 / ((4 + 1 - 4 + 2 / 4) / 4)))
+    assert mean_and_error(np.array([1.0, 2, 4, 7]), 1) == pytest.approx(by_hand)
     assert np.isnan(mean_and_error(x[0][:1], 0)[1])
