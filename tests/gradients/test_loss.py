@@ -177,6 +177,15 @@ def test_numbers_that_do_not_fit_are_refused():
         loss_and_gradients(r, np.zeros((6, 2)), t, ridge=0)
 
 
+def test_gradients_that_are_not_finite_are_refused():
+    """A chain of units in which states grow by 1e80 from one to the next: sums of states are finite, gradients not."""
+    chain = np.diag(np.full(4, 1e80), -1)
+    r = Reservoir(W=np.eye(1, 5) * 1e-310, W_rec=chain, activation="identity", leak=np.ones(5))
+    x, t = np.random.default_rng(0).normal(size=(2, 30, 1))
+    with pytest.raises(ValueError, match="gradients are not finite"):
+        loss_and_gradients(r, 1e5 * x, t, ridge=1e-6)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"gradient": "exat"}, {"targets": "lst"}, {"washout": -1}, {"lookback": 0}, {"ridge": np.nan}],
