@@ -153,7 +153,7 @@ def campaigns():
     for name, found in load("load").items():
         if name != "versions":
             size = ", ".join(f"{found[n]:,} {n}" for n in ("frames", "fits", "calls", "rounds") if n in found)
-            goal = "reached" if found["reached"] else "**missed**"
+            goal = "goal met" if found["reached"] else "**goal missed**"
             cells.append([f"[load: {name}](#load-threads-and-processes)", size, goal, *last_run(found)])
     return markdown(["campaign", "size", "result", "last run", "commit"], cells)
 

@@ -111,7 +111,8 @@ def fit_series(data: Any, folder: Path, estimator: Any, kind: str) -> Call:
     """Draw series and targets of an estimator of whole series."""
     given = data.draw(odd.sequences())
     names = ["a", "b"] if kind == "labels" else [0.5, -1.0, 2.0]
-    plain = [names[i % len(names)] for i in range(len(given) if hasattr(given, "__len__") else 3)]
+    count = len(given) if hasattr(given, "__len__") and getattr(given, "shape", None) != () else 3
+    plain = [names[i % len(names)] for i in range(count)]
     y = data.draw(st.one_of(st.just(plain), st.just(plain), odd.targets(given, kind)))
     more = {"lengths": data.draw(odd.values)} if data.draw(st.integers(0, 9)) == 0 else {}
     changes = data.draw(st.sampled_from([{}, {"dtype": "float64"}, {"washout": 1}, {"missing": "carry"}, {"ridge": 1}]))

@@ -8,6 +8,7 @@ import toys
 from echolearn import ESNClassifier, load
 from echolearn.execution.threads import map_in_order
 from echolearn.fitting.parameters import flat_settings
+from threadpools import thread_pool
 from toys import grouped
 
 X, LABELS = toys.labels(sequences=8)
@@ -45,6 +46,20 @@ def test_an_ensemble_answers_as_the_mean_of_networks_fitted_one_by_one(readout):
     refined = [row["cross_entropy"] for part in parts for row in part.refinement_]
     assert [row["cross_entropy"] for row in esn.refinement_] == refined
     assert len(refined) == (3 if readout == "softmax" else 0)
+
+
+def test_an_ensemble_has_the_same_bits_on_one_core(monkeypatch):
+    """Its networks sum the gradients of a mini-batch as on one of several cores."""
+    monkeypatch.setattr("echolearn.sequences.batch.MIN_STATES_FOR_TWO_THREADS", 1)
+    X, y = toys.labels(sequences=40)
+    one, several = (fitted_on(cores, X, y) for cores in (1, 2))
+    assert one.network_.readout.U.tobytes() == several.network_.readout.U.tobytes()
+
+
+def fitted_on(cores, X, y):
+    """Return an ensemble that learned from mini-batches on so many cores."""
+    with thread_pool(cores):
+        return ESNClassifier(24, ensemble=2, epochs=2, random_state=0, learning={"batch_size": 20}).fit(X, y)
 
 
 @pytest.mark.parametrize("readout", ["softmax", "ridge"])

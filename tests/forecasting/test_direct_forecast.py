@@ -34,6 +34,12 @@ def test_trend_and_season_are_continued():
     np.testing.assert_array_equal(ESN.predict(40)[:24], ESN.predict(24))
 
 
+def test_small_integers_of_numpy_are_numbers_like_any_other():
+    values = MONTHS[:120].to_numpy()
+    esn, same = (ESNForecaster(kind(20), horizon=kind(2), season=kind(12)).fit(values) for kind in (np.uint8, int))
+    np.testing.assert_array_equal(esn.predict(12), same.predict(12))
+
+
 def test_units_of_a_series_do_not_matter():
     other = ESNForecaster(**grouped(SMALL)).fit(8.0 * MONTHS[:120])
     np.testing.assert_allclose(other.predict(12), 8.0 * ESN.predict(12), rtol=1e-6)

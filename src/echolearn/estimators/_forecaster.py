@@ -250,7 +250,7 @@ class ESNForecaster(ModelViews, ExportMixin, NotebookMixin, GroupedSettings):
         data = SeriesData.open(series, exogenous, gaps=gaps, dtype=settings.dtype, one_scale=local)
         settings = settings.resolved(data.lengths)
         trend, log = (None if isinstance(choice, str) else bool(choice) for choice in (self.trend, self.log))
-        of_series = SeriesSettings(self.horizon, self.season, trend, log)
+        of_series = SeriesSettings(params["horizon"], params["season"], trend, log)
         if method == "auto":
             method, settings, direct = choose_method(data, settings, of_series)
         if method == "direct":

@@ -86,7 +86,7 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> I
 
     At most thread_count() + 1 results exist at a time. On a worker thread the items are computed one after another: two
     levels of threads would wait for each other. With one core or one item, the calling thread computes: it would only
-    wait.
+    wait. With several items it then counts as a worker, so that results do not depend on the number of cores.
     """
     if on_worker_thread():
         yield from map(function, items)
@@ -95,8 +95,12 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> I
     first = list(islice(rest, 2))
     if len(first) < 2 or count == 1:
         for item in chain(first, rest):
-            with np.errstate(over="ignore", invalid="ignore"):
-                result = function(item)
+            _thread.is_worker = len(first) == 2
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    result = function(item)
+            finally:
+                _thread.is_worker = False
             yield result
         return
     waiting = deque[Future[Result]]()

@@ -204,7 +204,8 @@ def flat_settings(estimator: GroupedSettings) -> Arguments:
         flat |= {**defaults, **group}
     if not isinstance(params.get("reservoir"), Reservoir):
         flat["reservoir"] = None
-    return dict(sorted(flat.items()))
+    # a number of NumPy's would keep its size: 8000 // np.uint8(2) fails
+    return {name: int(value) if isinstance(value, np.integer) else value for name, value in sorted(flat.items())}
 
 
 def grouped_settings(flat: Parameters, estimator: type[GroupedSettings]) -> Arguments:
