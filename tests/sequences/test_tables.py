@@ -10,7 +10,7 @@ from benchmarks.layouts import IDS, LABELS, ONE, RAGGED, PolarsFrame, dated, lon
 from echolearn import ESNClassifier, ESNForecaster, ESNRegressor, FrameWise, SeriesClassifier
 from echolearn.exceptions import InputWarning
 from echolearn.sequences.opening import open_sequences
-from echolearn.sequences.tables import TIME_NAMES, is_series, is_table, read_table
+from echolearn.sequences.tables import TIME_NAMES, holds_dates, is_series, is_table, read_table
 from echolearn.sequences.targets import open_targets
 from toys import grouped
 
@@ -229,6 +229,12 @@ def test_the_first_date_may_be_missing():
     table = pd.DataFrame({"a": VALUES, "when": [None, *DAYS.date[1:]]})
     with pytest.raises(ValueError, match="'when' of X holds dates"):
         open_sequences(table)
+
+
+def test_series_inside_of_cells_are_no_dates():
+    cells = np.empty(2, dtype=object)
+    cells[:] = [np.nan, pd.Series(VALUES)]
+    assert not holds_dates(cells)
 
 
 def test_dates_of_a_panel_become_a_level_of_its_index():

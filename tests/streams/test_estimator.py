@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import toys
-from echolearn import ESNClassifier, ESNRegressor
+from echolearn import DeepESNClassifier, ESNClassifier, ESNRegressor
 from echolearn.readout import LMS, RLS
 from echolearn.states._steps import advance
 from toys import grouped
@@ -86,6 +86,10 @@ def test_reset_state_and_copy(model):
     assert stream.steps == 0
     with pytest.raises(ValueError, match=r"state has shape \(3,\); expected 15 finite numbers"):
         stream.reset(np.zeros(3))
+    deep = DeepESNClassifier(8, 1, epochs=15).fit(X, [x[:, 0] > 0 for x in X]).stream()
+    for one in (stream, deep):
+        with pytest.raises(ValueError, match="state"):
+            one.reset("ring")
 
 
 def test_a_stream_outlives_a_new_fit():

@@ -331,7 +331,7 @@ def holds_dates(values: Array) -> bool:
     """Return whether the entries of a column are dates: by their type, or as objects."""
     if values.dtype.kind == "M":
         return True
-    known = (entry for entry in values.flat if entry is not None and entry == entry)
+    known = (entry for entry in values.flat if entry is not None and not isinstance(entry, float))
     first = next(known, None) if values.dtype == object else None
     return hasattr(first, "year") and hasattr(first, "month")
 

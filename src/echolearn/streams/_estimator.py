@@ -15,7 +15,7 @@ from echolearn.readout.deep_network import DeepNetwork
 from echolearn.readout.network import Network, probabilities
 from echolearn.readout.online import OnlineRule
 from echolearn.streams._stream import OUTPUTS_NOT_FINITE, Stream, check_frames_finite
-from echolearn.validation import Array, SequencesLike, check_columns
+from echolearn.validation import Array, SequencesLike, check_columns, finite_array
 
 
 class EstimatorStream(Stream):
@@ -134,8 +134,8 @@ class _DeepLayers(EstimatorStream):
     def reset(self, state: ArrayLike | None = None) -> Self:
         """Return to the start of a sequence, or to given states of all layers. What was learned stays learned."""
         N = self._network.N
-        h = np.zeros(N) if state is None else np.asarray(state, np.float64)
-        if h.shape != (N,) or not np.isfinite(h).all():
+        h = np.zeros(N) if state is None else finite_array("state", state)
+        if h.shape != (N,):
             raise ValueError(f"state has shape {h.shape}; expected {N} finite numbers, one per unit of all layers.")
         self._known, self.steps = self._inputs.unknown, 0
         self._h, self._y = h.astype(self._dtype), np.zeros(self._U.shape[1], self._dtype)
