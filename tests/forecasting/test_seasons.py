@@ -24,7 +24,7 @@ def test_what_has_no_season_is_called_seasonal_about_as_often_as_chance_allows(k
 @pytest.mark.parametrize("kind", ["noise", "line", "walk"])
 @pytest.mark.parametrize("usual", [4, 12])
 def test_a_calendar_makes_false_seasons_no_more_frequent(kind, usual):
-    """Of quarterly noise 12 to 16 % had a season: two tests at 5 % each, and peaks of changes, which vary more."""
+    """Two tests at 5 % each, and peaks of changes, once found a season in 12 to 16 % of quarterly noise."""
     found = [find_seasons(y[:n], (usual,)) != (1, 1) for y in draws(kind) for n in (60, 120)]
     assert np.mean(found) < 0.07
 

@@ -166,7 +166,7 @@ def test_counts_with_many_zeros_are_forecast_by_their_rate(seed):
 
 
 def test_an_autoregression_is_that_of_the_process():
-    """Of a second order, of its sum, and of noise; by least squares in the order that the criterion takes."""
+    """The coefficients of a process of order two, of its sum, and of noise are found."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=3000)
     for t in range(2, 3000):

@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
 from echolearn.forecasting._loops import LARGEST_LOG, advance, forecast, mean_squared_error
+from echolearn.modelfile.schema import MAX_LAGS
 from echolearn.validation import Array
 
 ALPHA_LOGITS = (-1.5, 1.5)  # logits of alpha from which the search begins
@@ -23,7 +24,6 @@ START_LOGITS = {"beta": -2.0, "gamma1": -1.5, "gamma2": -1.5, "phi": 1.0}  # log
 PHI_RANGE = (0.8, 0.99)  # the range of phi
 MAX_ERRORS_PER_SEARCH = 8000  # about how many errors the search for parameters looks at
 MAX_LEARNED_CHANGES = 8.0  # typical changes from step to step: trend and season learn from no larger error
-MAX_LAGS = 51  # of autoregressions: two days of hours and more, one lag of it for changes
 STEPS_PER_LAG = 6  # of a series, at least
 LAG_RIDGE = 1e-9  # of the mean squared value
 MAX_AUTOREGRESSION_WEIGHT = 4.0  # as many members with the same error weigh as much as one autoregression;

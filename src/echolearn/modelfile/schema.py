@@ -25,6 +25,7 @@ MOMENTS_PER_UNIT = 5  # statistics of a unit in a summary beside the shares abov
 THRESHOLD_WIDTH = (
     1e-3  # of states about a threshold that count in part, so that rounding moves no share by a whole step
 )
+MAX_LAGS = 51  # of autoregressions: two days of hours and more, one lag of it for changes
 TAPS_PER_UNIT = 9  # delayed inputs of a detector of changes, equally far apart
 SETS_OF_UNITS = ("levels", "changes", "levels of differences", "changes of differences")  # of a network of whole series
 MAX_LAYERS, MAX_STACKS, MAX_STEPS = 1000, 1000, 100  # of a deep network, of an ensemble, of a pipeline
@@ -114,7 +115,7 @@ LAYER_TENSORS = {
     "W_out": ("C", "C"),
     "b_out": ("C",),
 }
-FIXED_LENGTHS = {"two": 2, "four": len(SETS_OF_UNITS), "six": 6, "seven": 7, "thirteen and lags": 13 + 2 * 51}
+FIXED_LENGTHS = {"two": 2, "four": len(SETS_OF_UNITS), "six": 6, "seven": 7, "thirteen and lags": 13 + 2 * MAX_LAGS}
 
 
 def named(*prefixes: str) -> frozenset[str]:

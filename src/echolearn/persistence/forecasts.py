@@ -16,9 +16,9 @@ from echolearn.forecasting.direct_model import Column, DirectModel
 from echolearn.forecasting.forecast import FittedForecaster, Forecast, MeanForecast
 from echolearn.forecasting.loop_forecast import LoopForecast
 from echolearn.forecasting.series import SeriesForm
-from echolearn.forecasting.smoothing import MAX_LAGS, TRENDS, Smoothing
+from echolearn.forecasting.smoothing import TRENDS, Smoothing
 from echolearn.modelfile.layout import Facts
-from echolearn.modelfile.schema import DIRECT_FORECAST, named
+from echolearn.modelfile.schema import DIRECT_FORECAST, MAX_LAGS, named
 from echolearn.modelfile.values import as_truth, as_words
 from echolearn.reservoir import Reservoir
 from echolearn.validation import Array
